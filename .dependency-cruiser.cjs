@@ -54,7 +54,6 @@ const SAME_LAYER = {
 /** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
 const ADMIN_PACKAGES = "^node_modules/(diff|yaml)/";
 
-/** Without the folders in it that are modules of their own. */
 /** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */
 const STEP_PAIRS = {
   unlock: "storage",
@@ -72,6 +71,7 @@ const stepRules = Object.entries(STEP_PAIRS).map(([step, other]) => ({
   to: { path: STEPS, pathNot: `${STEPS}(${step}|${other})/` },
 }));
 
+/** Without the folders in it that are modules of their own. */
 const pathOf = (module) => {
   const inner = LAYERS.flat().filter((other) => other.startsWith(`${module}/`));
   const others = inner.map((name) => `(?!${name.slice(module.length)}/)`).join("");
@@ -161,7 +161,7 @@ module.exports = {
       to: {
         path: "^src/(chained|plugin)/",
         pathNot:
-          "^src/(chained/(portmap/(options|read-table|record-file|running-owners)|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
+          "^src/(chained/(portmap/(options|read-table|record-file|running-owners)|bandwidth/bandwidth)|plugin/(annotations|annotated-requests))\\.ts$",
       },
     },
     {

@@ -1,10 +1,10 @@
 /** The records of IPAM, decoded. Each record is decoded once, and everything is the same object until one changes. */
 import type { Entry } from "../../src/datastore/datastore.ts";
 import { formatAddress } from "../../src/ip/address.ts";
+import { readHandleEntry } from "../../src/ipam/all-records.ts";
 import { addressAt, attributesOf } from "../../src/ipam/block.ts";
-import type { World as IpamRecords } from "../../src/ipam/invariants.ts";
+import type { IpamRecords } from "../../src/ipam/invariants.ts";
 import { decodeBlock, decodePool } from "../../src/ipam/records.ts";
-import { readHandleEntry } from "../../src/ipam/world.ts";
 import { readAffinity } from "../../src/model/block-affinity.ts";
 import {
   ALL_AFFINITIES_PREFIX,

@@ -4,7 +4,7 @@
  */
 
 import { UPKEEP_MILLISECONDS } from "../../src/agent/upkeep/upkeep-part.ts";
-import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
+import { pauseBetweenLists } from "../../src/controllers/leaks/orphaned-handles.ts";
 import type { ControllerSettings } from "../../src/controllers/settings.ts";
 import { formatPrefix, prefixCovers } from "../../src/ip/prefix.ts";
 import { isEmpty } from "../../src/ipam/block.ts";

@@ -5,7 +5,7 @@
 import { REFRESH_MILLISECONDS } from "../../src/agent/node-record/follow-node-record.ts";
 import { UPKEEP_MILLISECONDS } from "../../src/agent/upkeep/upkeep-part.ts";
 import { COMPARISON_MILLISECONDS } from "../../src/controllers/cluster-gate.ts";
-import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
+import { pauseBetweenLists } from "../../src/controllers/leaks/orphaned-handles.ts";
 import { WATCH_LIMITS } from "../../src/datastore/etcd/watch.ts";
 import { WATCH_SECONDS } from "../../src/kube/client.ts";
 import { LEASE_TIMES } from "../../src/kube/election/lease.ts";

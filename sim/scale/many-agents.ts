@@ -110,7 +110,7 @@ export class ModelRuntime {
         node: nodeName(this.node),
         attributes: { node: nodeName(this.node), namespace: "shop", pod: `pod-${this.node}-${pod}` },
         intendedUse: "Workload",
-        wishes: [{ kind: "automatic", family: 4 }],
+        addressRequests: [{ kind: "automatic", family: 4 }],
       },
       {
         wanted: [{ kind: "key", key }],

@@ -35,7 +35,7 @@ async function cluster() {
         network: "net",
         interface: "eth0",
         node,
-        wishes: [
+        addressRequests: [
           { kind: "automatic", family: 4 },
           { kind: "automatic", family: 6 },
         ],

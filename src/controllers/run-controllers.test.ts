@@ -5,9 +5,9 @@ import { means, podRequest, poolChange, seed } from "../../test/support/ipam.ts"
 import { pollUntil } from "../../test/support/poll.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
 import { API_VERSION } from "../identity.ts";
+import { readAllRecords } from "../ipam/all-records.ts";
 import { openAllocator } from "../ipam/allocator.ts";
 import { BRAKE_INTERVAL_MILLISECONDS } from "../ipam/removal-brake.ts";
-import { readWorld } from "../ipam/world.ts";
 import { type ClusterInformationSpec, clusterInformation } from "../model/cluster-information.ts";
 import { resourceKey } from "../model/keys.ts";
 import { convertPolicy } from "../model/orchestrator-policy.ts";
@@ -169,7 +169,7 @@ describe("the controllers that copy", () => {
     for (let pod = 0; pod < 12; pod += 1)
       await allocator.assign(podRequest(`p${pod}`, { pod: `p${pod}`, node: nodes[pod % 3] ?? "" }));
     const left = async () => {
-      const { handles, affinities } = await readWorld(site.store);
+      const { handles, affinities } = await readAllRecords(site.store);
       const records = await Promise.all(nodes.map((name) => site.record(resourceKey("nodes", { name }))));
       return [records.filter((record) => record !== undefined).length, affinities.length, handles.length];
     };

@@ -21,10 +21,10 @@ import { writeBlock } from "../model/ipam-block.ts";
 import { blockKey, resourceKey } from "../model/keys.ts";
 import { MACHINE_ANNOTATION } from "../model/machine-annotation.ts";
 import { node as nodeKind } from "../model/node.ts";
+import { readAllRecords } from "./all-records.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { assignOrdinal, emptyBlock } from "./block.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 let table: MemoryTable;
 let store: MemoryDatastore;
@@ -44,7 +44,7 @@ const fullBlockChange = (cidr: string): Change => {
   if (!taken) throw new Error("expected a free ordinal");
   return { kind: "put", key: blockKey(taken.block.cidr), value: writeBlock(taken.block) };
 };
-const problems = async () => findProblems(await readWorld(store));
+const problems = async () => findProblems(await readAllRecords(store));
 const dual = [
   { kind: "automatic", family: 4 },
   { kind: "automatic", family: 6 },
@@ -152,7 +152,7 @@ describe("assign() of both families", () => {
   test("gives one of each", async () => {
     await seed(store, poolChange("four", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
 
-    const { addresses } = await allocator.assign(request("net.a", { wishes: dual }));
+    const { addresses } = await allocator.assign(request("net.a", { addressRequests: dual }));
 
     expect(addresses.map((each) => each.pool)).toEqual(["four", "six"]);
     expect(await problems()).toEqual([]);
@@ -161,17 +161,17 @@ describe("assign() of both families", () => {
   test("takes neither when one of them cannot be had", async () => {
     await seed(store, poolChange("four", "10.0.0.0/24"));
 
-    const error = await rejectionOf(() => allocator.assign(request("net.a", { wishes: dual })));
+    const error = await rejectionOf(() => allocator.assign(request("net.a", { addressRequests: dual })));
 
     expect(error.kind).toBe("addresses-exhausted");
-    expect((await readWorld(store)).handles).toEqual([]);
+    expect((await readAllRecords(store)).handles).toEqual([]);
   });
 
   test("adds the family that a handle lacks to the one it has", async () => {
     await seed(store, poolChange("four", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
     const first = await allocator.assign(request("net.a"));
 
-    const both = await allocator.assign(request("net.a", { wishes: dual }));
+    const both = await allocator.assign(request("net.a", { addressRequests: dual }));
 
     expect(textsOf(both)[0]).toBe(textsOf(first)[0] as string);
     expect(both.addresses.map((each) => each.held)).toEqual([true, false]);
@@ -190,7 +190,7 @@ describe("assign() when blocks run out", () => {
     await fill("node-1", 9);
 
     expect(await problems()).toEqual([]);
-    expect((await readWorld(store)).affinities).toHaveLength(2);
+    expect((await readAllRecords(store)).affinities).toHaveLength(2);
   });
 
   test("keeps to its own blocks under strict affinity, and says how full the pools are", async () => {
@@ -213,7 +213,7 @@ describe("assign() when blocks run out", () => {
     await fill("node-2", 1);
     await fill("node-1", 10);
 
-    const { affinities } = await readWorld(store);
+    const { affinities } = await readAllRecords(store);
     expect(affinities.filter((each) => each.node === "node-1")).toHaveLength(1);
     expect(await problems()).toEqual([]);
   });
@@ -254,7 +254,7 @@ describe("assign() when blocks run out", () => {
 
 describe("assign() of a given address", () => {
   const given = (text: string, more = {}) =>
-    request("net.a", { wishes: [{ kind: "given", address: address(text) }], ...more });
+    request("net.a", { addressRequests: [{ kind: "given", address: address(text) }], ...more });
 
   beforeEach(() =>
     seed(
@@ -297,7 +297,7 @@ describe("assign() of a given address", () => {
   test("refuses one outside the pools of the network, and names them", async () => {
     await seed(store, poolChange("red", "10.8.0.0/24"), poolChange("green", "10.7.0.0/24"));
     const within = (text: string, pools: readonly string[]) =>
-      allocator.assign(given(text, { wishes: [{ kind: "given", address: address(text), pools }] }));
+      allocator.assign(given(text, { addressRequests: [{ kind: "given", address: address(text), pools }] }));
 
     const error = await rejectionOf(() => within("10.8.0.1", ["green", "10.0.0.0/24"]));
     expect(error.kind).toBe("address-outside-pools");
@@ -335,12 +335,12 @@ describe("the blocks of a node", () => {
       poolChange("other", "10.1.0.0/24", { blockSize: 28 }),
     ),
   );
-  const from = (pool: string) => ({ wishes: [{ kind: "automatic", family: 4, pools: [pool] }] }) as const;
+  const from = (pool: string) => ({ addressRequests: [{ kind: "automatic", family: 4, pools: [pool] }] }) as const;
   const handles = Array.from({ length: 80 }, (_, index) => `net.${index}`);
 
   test("a limit reached in one pool does not keep another pool's addresses away", async () => {
     for (const handle of handles) await allocator.assign(request(handle, from("small")));
-    expect((await readWorld(store)).affinities).toHaveLength(20);
+    expect((await readAllRecords(store)).affinities).toHaveLength(20);
 
     expect(textsOf(await allocator.assign(request("net.other", from("other"))))[0]).toStartWith("10.1.0.");
     await seed(store, configurationChange({ maxBlocksPerHost: 1, strictAffinity: true }));
@@ -354,13 +354,13 @@ describe("the blocks of a node", () => {
     for (const handle of handles) await allocator.assign(request(handle, from("small")));
     for (const handle of ["net.a", "net.b"]) await allocator.assign(request(handle, from("other")));
     for (const handle of [...handles, "net.a", "net.b"]) await allocator.releaseHandle({ handle, node: "node-1" });
-    expect((await readWorld(store)).affinities).toHaveLength(2);
+    expect((await readAllRecords(store)).affinities).toHaveLength(2);
     expect(await problems()).toEqual([]);
 
     // Each DEL deletes some of them.
     now = () => new Date("2026-01-02T03:07:05Z");
     for (const handle of handles) await allocator.releaseHandle({ handle, node: "node-1" });
-    const { blocks, affinities } = await readWorld(store);
+    const { blocks, affinities } = await readAllRecords(store);
     expect(blocks.map(({ cidr }) => cidr.length).sort()).toEqual([28, 30]);
     expect(affinities).toHaveLength(2);
     expect(await problems()).toEqual([]);

@@ -156,10 +156,10 @@ async function assignOrFail(
   }: { readonly alongside: Alongside<Assignment> | undefined; readonly partly: (outcome: AssignOutcome) => void },
 ): Promise<Assignment> {
   const remembered = await hints.load();
-  const likely = request.wishes.flatMap((wish) =>
-    wish.kind === "given"
-      ? [blockName(blockOf(wish.address, BLOCK_SIZES[wish.address.family].usual))]
-      : blocksToAssignFrom(remembered, wish.family),
+  const likely = request.addressRequests.flatMap((addressRequest) =>
+    addressRequest.kind === "given"
+      ? [blockName(blockOf(addressRequest.address, BLOCK_SIZES[addressRequest.address.family].usual))]
+      : blocksToAssignFrom(remembered, addressRequest.family),
   );
   const { outcome } = await settle<AssignOutcome>(
     store,

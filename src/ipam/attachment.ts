@@ -5,10 +5,10 @@
  */
 import { type CniArguments, containerNameOf, podOf } from "../cni/arguments.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
+import { addressRequestsOf, type RequestSources } from "./address-requests.ts";
 import type { Owner } from "./block.ts";
 import { withFormerHandle } from "./former-handle.ts";
 import type { AssignRequest, ReleaseHandleRequest } from "./request.ts";
-import { type WishSources, wishesOf } from "./wishes.ts";
 
 export interface Attachment {
   readonly network: string;
@@ -40,7 +40,7 @@ export function attachmentOf(
 /** What ADD asks the allocator for. `onLink`: the addresses of the link that an earlier ADD made on this host. */
 export function assignRequest(
   { owner, node }: Attachment,
-  sources: WishSources & { readonly args: CniArguments; readonly onLink: readonly Address[] } & Pick<
+  sources: RequestSources & { readonly args: CniArguments; readonly onLink: readonly Address[] } & Pick<
       AssignRequest,
       "machineIdentity"
     >,
@@ -52,7 +52,7 @@ export function assignRequest(
     ...(sources.machineIdentity === undefined ? {} : { machineIdentity: sources.machineIdentity }),
     attributes: namesIn(sources.args),
     intendedUse: "Workload",
-    wishes: wishesOf(sources),
+    addressRequests: addressRequestsOf(sources),
   };
 }
 

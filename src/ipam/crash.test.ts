@@ -10,20 +10,20 @@ import { isStopped, LEVELS, stoppingMemory } from "../../test/support/stopping-m
 import type { Change } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
+import { readAllRecords } from "./all-records.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import type { AllocatorMeans } from "./allocator-means.ts";
 import { candidateBlocks } from "./candidates.ts";
 import type { Alongside } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 const ENDPOINT = { kind: "key", key: "/endpoint/a" } as const;
 const DUAL = [
   { kind: "automatic", family: 4 },
   { kind: "automatic", family: 6 },
 ] as const;
-const dual = request("net.a", { wishes: DUAL });
+const dual = request("net.a", { addressRequests: DUAL });
 const owner = { handle: "net.a", node: "node-1" };
 const [firstOfNode = prefix("10.0.0.0/26")] = candidateBlocks(prefix("10.0.0.0/24"), 26, { node: "node-1", limit: 1 });
 
@@ -38,7 +38,7 @@ const removingEndpoint: Alongside<unknown> = {
 };
 const add = (allocator: Allocator) => allocator.assign(dual, writingEndpoint);
 const del = (allocator: Allocator) => allocator.releaseHandle(owner, removingEndpoint);
-const another = (allocator: Allocator) => allocator.assign(request("net.b", { wishes: DUAL }));
+const another = (allocator: Allocator) => allocator.assign(request("net.b", { addressRequests: DUAL }));
 
 interface Operation {
   readonly title: string;
@@ -98,7 +98,7 @@ for (const { index, level, title, remembers, openFor } of MODES) {
       );
     };
     const healthy = () => openAllocator(openMemory(table, { atomicity: level }), means(more));
-    const world = () => readWorld(openMemory(table));
+    const world = () => readAllRecords(openMemory(table));
     const problems = async () => findProblems(await world());
     const corrupt = async () => (await problems()).filter(({ severity }) => severity === "corrupt");
     const endpoints = async () => (await openMemory(table).read([ENDPOINT])).answers[0]?.length ?? 0;
@@ -141,7 +141,7 @@ for (const { index, level, title, remembers, openFor } of MODES) {
 
       test(`${operation.title} is in nobody's way`, async () => {
         await afterEveryStop(operation, async () => {
-          const theirs = await healthy().assign(request("net.c", { wishes: DUAL }));
+          const theirs = await healthy().assign(request("net.c", { addressRequests: DUAL }));
           const late = await add(healthy());
           expect(new Set([...textsOf(theirs), ...textsOf(late)]).size).toBe(4);
           await del(healthy());

@@ -11,9 +11,9 @@ import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import { PluginError } from "../errors.ts";
 import { KubeFailure, unavailable } from "../kube/failure.ts";
+import { readAllRecords } from "./all-records.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 const DUAL = [
   { kind: "automatic", family: 4 },
@@ -78,9 +78,9 @@ interface Story {
   readonly afterwards: (allocator: Allocator) => Promise<unknown>;
 }
 
-const add = (allocator: Allocator) => allocator.assign(request("net.a", { wishes: DUAL }));
+const add = (allocator: Allocator) => allocator.assign(request("net.a", { addressRequests: DUAL }));
 const del = (allocator: Allocator) => allocator.releaseHandle(OWNER);
-const another = (allocator: Allocator) => allocator.assign(request("net.b", { wishes: DUAL }));
+const another = (allocator: Allocator) => allocator.assign(request("net.b", { addressRequests: DUAL }));
 
 const STORIES: readonly Story[] = [
   { title: "an assignment, then its release", isFirst: false, run: add, afterwards: del },
@@ -118,7 +118,7 @@ describe("a write that takes effect late", () => {
           await afterwards(await openAllocator(server.openStore(server.around), means()));
           isPassed = server.writes < write;
           const isLast = server.wake();
-          const world = await readWorld(server.openStore());
+          const world = await readAllRecords(server.openStore());
           const corrupt = findProblems(world).filter(({ severity }) => severity === "corrupt");
           const kept = world.blocks.flatMap(({ attributes }) =>
             attributes.filter(({ handleId }) => handleId === "net.a"),

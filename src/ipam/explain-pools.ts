@@ -1,7 +1,7 @@
 /**
  * Which source decides from which pools an address comes, which sources it
  * overrides, and why the other pools are passed over: the allocator's own decision
- * (wishes.ts, pools.ts), told to people. Pure.
+ * (requests.ts, pools.ts), told to people. Pure.
  */
 import { PluginError } from "../errors.ts";
 import { type Family, formatAddress } from "../ip/address.ts";
@@ -9,18 +9,18 @@ import { formatPrefix } from "../ip/prefix.ts";
 import {
   choosePools,
   type Pool,
-  type PoolWish,
+  type PoolCriteria,
   poolHolding,
   poolNamed,
   whyNotAllowed,
   whyNotSelected,
   whyNotUsable,
 } from "./pools.ts";
-import type { Wish } from "./request.ts";
+import type { AddressRequest } from "./request.ts";
 
 /** Something that asks for addresses or pools. */
 export interface RequestSource {
-  /** `annotation "…/ipv4pools" of pod "default/web"`; as in the wish that it leads to. */
+  /** `annotation "…/ipv4pools" of pod "default/web"`; as in the request that it leads to. */
   readonly place: string;
   /** As it is written. */
   readonly value: string;
@@ -33,7 +33,7 @@ export interface ExplainedPool {
   readonly passedOver?: string;
 }
 
-export interface ExplainedWish {
+export interface ExplainedRequest {
   readonly family: Family;
   readonly decidedBy: RequestSource;
   /** In the order of their precedence. */
@@ -53,27 +53,30 @@ export interface Surroundings {
   readonly sources: readonly RequestSource[];
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The place of pools that a wish has no place for. */
+  /** The place of pools that a request has no place for. */
   readonly configPlace: string;
 }
 
-export function explainWish(wish: Wish, { pools, sources, node, labels, configPlace }: Surroundings): ExplainedWish {
-  const family = wish.kind === "given" ? wish.address.family : wish.family;
+export function explainRequest(
+  addressRequest: AddressRequest,
+  { pools, sources, node, labels, configPlace }: Surroundings,
+): ExplainedRequest {
+  const family = addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family;
   const all = [...sources, NODE_SELECTORS];
-  const place = decidingPlace(wish, configPlace);
+  const place = decidingPlace(addressRequest, configPlace);
   const decidedBy = all.find((source) => source.place === place) ?? NODE_SELECTORS;
   const overridden = all.slice(all.indexOf(decidedBy) + 1).filter((source) => source !== NODE_SELECTORS);
-  const poolWish: PoolWish = {
+  const criteria: PoolCriteria = {
     family,
-    asked: wish.pools,
-    place: wish.poolsPlace,
+    asked: addressRequest.pools,
+    place: addressRequest.poolsPlace,
     intendedUse: "Workload",
     node,
     labels,
   };
-  const { usable, problem } = usablePools(pools, wish, poolWish);
+  const { usable, problem } = usablePools(pools, addressRequest, criteria);
   const others = pools.filter((pool) => pool.cidr.network.family === family && !usable.includes(pool));
-  const why = (pool: Pool) => whyPassedOver(pool, wish, { poolWish, place });
+  const why = (pool: Pool) => whyPassedOver(pool, addressRequest, { criteria, place });
   return {
     family,
     decidedBy,
@@ -83,20 +86,20 @@ export function explainWish(wish: Wish, { pools, sources, node, labels, configPl
   };
 }
 
-function decidingPlace(wish: Wish, configPlace: string): string {
-  if (wish.kind === "given" && wish.place !== undefined) return wish.place;
-  if (wish.pools === undefined) return NODE_SELECTORS.place;
-  return wish.poolsPlace ?? configPlace;
+function decidingPlace(addressRequest: AddressRequest, configPlace: string): string {
+  if (addressRequest.kind === "given" && addressRequest.place !== undefined) return addressRequest.place;
+  if (addressRequest.pools === undefined) return NODE_SELECTORS.place;
+  return addressRequest.poolsPlace ?? configPlace;
 }
 
 function usablePools(
   pools: readonly Pool[],
-  wish: Wish,
-  poolWish: PoolWish,
+  addressRequest: AddressRequest,
+  criteria: PoolCriteria,
 ): { readonly usable: readonly Pool[]; readonly problem?: string } {
   try {
-    if (wish.kind === "automatic") return { usable: choosePools(pools, poolWish) };
-    return { usable: [poolHolding(pools, wish.address, poolWish)] };
+    if (addressRequest.kind === "automatic") return { usable: choosePools(pools, criteria) };
+    return { usable: [poolHolding(pools, addressRequest.address, criteria)] };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
     return { usable: [], problem: failure.message };
@@ -105,16 +108,16 @@ function usablePools(
 
 function whyPassedOver(
   pool: Pool,
-  wish: Wish,
-  { poolWish, place }: { readonly poolWish: PoolWish; readonly place: string },
+  addressRequest: AddressRequest,
+  { criteria, place }: { readonly criteria: PoolCriteria; readonly place: string },
 ): string {
-  if (wish.kind === "given") {
-    return whyNotUsable(pool) ?? `it does not contain ${formatAddress(wish.address)}`;
+  if (addressRequest.kind === "given") {
+    return whyNotUsable(pool) ?? `it does not contain ${formatAddress(addressRequest.address)}`;
   }
-  const isListed = wish.pools?.some((text) => poolNamed([pool], text) !== undefined) ?? false;
-  if (wish.pools !== undefined && !isListed) return `it is not listed in ${place}`;
-  const ignored = wish.pools === undefined ? whyNotSelected(pool, poolWish) : whyNotUsable(pool);
-  return ignored ?? whyNotAllowed(pool, poolWish) ?? "another requested pool cannot be used";
+  const isListed = addressRequest.pools?.some((text) => poolNamed([pool], text) !== undefined) ?? false;
+  if (addressRequest.pools !== undefined && !isListed) return `it is not listed in ${place}`;
+  const ignored = addressRequest.pools === undefined ? whyNotSelected(pool, criteria) : whyNotUsable(pool);
+  return ignored ?? whyNotAllowed(pool, criteria) ?? "another requested pool cannot be used";
 }
 
 function shown({ name, cidr }: Pool, passedOver?: string): ExplainedPool {

@@ -20,9 +20,9 @@ import { cachingDatastore } from "../datastore/etcd/caching-datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { PluginError } from "../errors.ts";
+import { readAllRecords } from "./all-records.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 const NODES = ["node-1", "node-2"];
 /** Of each pool the first half, as the administrator reserves it. */
@@ -98,7 +98,7 @@ class Walk {
     );
     const all = [...this.held.values()].flat();
     expect(new Set(all).size).toBe(all.length);
-    expect(findProblems(await readWorld(this.judge))).toEqual([]);
+    expect(findProblems(await readAllRecords(this.judge))).toEqual([]);
   }
 
   private async assign(actor: number, handle: string): Promise<void> {

@@ -18,7 +18,7 @@ import type { IPAMBlock } from "../model/ipam-block.ts";
 import { handleKey } from "../model/keys.ts";
 import { ordinalsOf, touched } from "./block.ts";
 import { handleRecordChange, handleRewrite } from "./records.ts";
-import { leftBlockChange } from "./release/left-block.ts";
+import { changeAfterRelease } from "./release/block-after-release.ts";
 import { blockName, type KnownBlock, type View } from "./view.ts";
 
 type Counts = Readonly<Record<string, number>>;
@@ -89,7 +89,7 @@ function surplusBlocks(view: View, handle: string, written: readonly IPAMBlock[]
 }
 
 function touchOf({ block, revision }: KnownBlock): OrderedChange {
-  return leftBlockChange(touched(block), revision);
+  return changeAfterRelease(touched(block), revision);
 }
 
 /** The counts before the blocks are written: at least the final counts, and never equal to the current ones. */

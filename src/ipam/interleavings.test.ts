@@ -16,13 +16,13 @@ import { formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import { writeHandle } from "../model/ipam-handle.ts";
 import { handleKey } from "../model/keys.ts";
+import { readAllRecords } from "./all-records.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { addressAt, attributesOf } from "./block.ts";
 import { candidateBlocks } from "./candidates.ts";
 import type { HintStore } from "./hints.ts";
 import { findProblems } from "./invariants.ts";
 import type { AssignRequest } from "./request.ts";
-import { readWorld } from "./world.ts";
 
 /** One block for all: a second one only where a work asks for it. */
 const POOL = "10.0.0.0/28";
@@ -34,7 +34,7 @@ const add = (handle: string, more: Partial<AssignRequest> = {}): Work => {
   return (allocator) => allocator.assign(request(handle, more));
 };
 const addNamed = (handle: string, text: string, more: Partial<AssignRequest> = {}): Work =>
-  add(handle, { ...more, wishes: [{ kind: "given", address: address(text) }] });
+  add(handle, { ...more, addressRequests: [{ kind: "given", address: address(text) }] });
 const del = (handle: string, more: { interface?: string } = {}): Work => {
   return (allocator) => allocator.releaseHandle({ handle, node: "node-1", ...more });
 };
@@ -74,7 +74,7 @@ const RACES: readonly Race[] = [
   {
     title: "two interfaces of one container, in two pools",
     works: [
-      add("net.a", { interface: "eth0", wishes: [{ kind: "automatic", family: 4, pools: ["red"] }] }),
+      add("net.a", { interface: "eth0", addressRequests: [{ kind: "automatic", family: 4, pools: ["red"] }] }),
       addNamed("net.a", FIRST, { interface: "eth1" }),
     ],
   },
@@ -175,7 +175,7 @@ for (const { atomicity, title: mode, more, openFor } of MODES) {
       for (const work of before) await work(openAllocator(openMemory(table, { atomicity }), means()));
       return table;
     };
-    const problemsOf = async (table: MemoryTable) => findProblems(await readWorld(openMemory(table)));
+    const problemsOf = async (table: MemoryTable) => findProblems(await readAllRecords(openMemory(table)));
 
     for (const { title, before = [], works } of RACES) {
       test.each([
@@ -213,7 +213,7 @@ for (const { atomicity, title: mode, more, openFor } of MODES) {
       for (const handle of ["net.a", "net.b", "net.c"]) {
         for (const node of ["node-1", "node-2"]) await allocator.releaseHandle({ handle, node });
       }
-      const { blocks, handles } = await readWorld(openMemory(table));
+      const { blocks, handles } = await readAllRecords(openMemory(table));
       const held = blocks.flatMap((block) =>
         block.allocations.flatMap((_, ordinal) => (attributesOf(block, ordinal) ? addressAt(block, ordinal) : [])),
       );

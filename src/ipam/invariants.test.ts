@@ -3,7 +3,7 @@ import { prefix } from "../../test/support/ipam.ts";
 import type { AffinityState } from "../model/block-affinity.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import { assignOrdinal, emptyBlock } from "./block.ts";
-import { findProblems, type ProblemKind, type Severity, type World } from "./invariants.ts";
+import { findProblems, type IpamRecords, type ProblemKind, type Severity } from "./invariants.ts";
 
 const CIDR = "10.0.0.0/29";
 const held: IPAMBlock =
@@ -16,14 +16,14 @@ const surplus = { handleId: "net.b", blocks: { [FREE]: 1 } };
 
 const claim = (node: string, cidr: string, state: AffinityState = "confirmed") => ({ node, cidr: prefix(cidr), state });
 
-const RIGHT: World = {
+const RIGHT: IpamRecords = {
   pools: [prefix("10.0.0.0/24")],
   blocks: [held],
   handles: [{ handleId: "net.a", blocks: { [CIDR]: 1 } }],
   affinities: [claim("n", CIDR)],
 };
 
-const WRONG: readonly (readonly [ProblemKind, Severity, Partial<World>])[] = [
+const WRONG: readonly (readonly [ProblemKind, Severity, Partial<IpamRecords>])[] = [
   ["block-inconsistent", "corrupt", { blocks: [{ ...held, unallocated: [0, 1, 2, 3, 4, 5, 6, 7] }] }],
   ["block-inconsistent", "corrupt", { blocks: [{ ...held, unallocated: [0, 1, 3, 4, 5, 6] }] }],
   ["block-inconsistent", "corrupt", { blocks: [{ ...held, unallocated: [0, 0, 1, 3, 4, 5, 6, 7] }] }],

@@ -16,7 +16,7 @@ import { tunnelTitle } from "../model/tunnel-address.ts";
 import { addressAt, attributesOf, isEmpty, ordinalsOf } from "./block.ts";
 import { hasResting } from "./rest.ts";
 
-export interface World {
+export interface IpamRecords {
   readonly pools: readonly Prefix[];
   /** Pools that overlap an earlier one, and what it is; see overlapping-pools.ts. */
   readonly overlappingPools?: readonly { readonly name: string; readonly overlaps: string }[];
@@ -70,15 +70,15 @@ export interface Problem {
   readonly node?: string;
 }
 
-export function findProblems(world: World): readonly Problem[] {
-  const handlesOf = handlesByBlock(world);
+export function findProblems(records: IpamRecords): readonly Problem[] {
+  const handlesOf = handlesByBlock(records);
   return [
-    ...(world.overlappingPools ?? []).map(poolProblem),
-    ...world.blocks.flatMap(findBlockProblems),
-    ...overlapProblems(world.blocks),
-    ...world.blocks.flatMap((block) => allocationProblems(block, world.pools, handlesOf)),
-    ...handleProblems(world),
-    ...affinityProblems(world),
+    ...(records.overlappingPools ?? []).map(poolProblem),
+    ...records.blocks.flatMap(findBlockProblems),
+    ...overlapProblems(records.blocks),
+    ...records.blocks.flatMap((block) => allocationProblems(block, records.pools, handlesOf)),
+    ...handleProblems(records),
+    ...affinityProblems(records),
   ];
 }
 
@@ -131,7 +131,7 @@ function overlapProblems(blocks: readonly IPAMBlock[]): readonly Problem[] {
 type HandlesByBlock = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** The handles that know of addresses in each block. */
-function handlesByBlock({ handles }: World): HandlesByBlock {
+function handlesByBlock({ handles }: IpamRecords): HandlesByBlock {
   const byBlock = new Map<string, Set<string>>();
   for (const { handleId, blocks } of handles) {
     for (const [name, count] of Object.entries(blocks)) {
@@ -168,7 +168,7 @@ function allocationProblems(block: IPAMBlock, pools: readonly Prefix[], handlesO
   });
 }
 
-function handleProblems({ blocks, handles }: World): readonly Problem[] {
+function handleProblems({ blocks, handles }: IpamRecords): readonly Problem[] {
   const byName = new Map(blocks.map((block) => [formatPrefix(block.cidr), block]));
   return handles.flatMap(({ handleId: handle, blocks: counts }) =>
     Object.entries(counts).flatMap(([name, count]): Problem[] => {
@@ -186,7 +186,7 @@ function handleProblems({ blocks, handles }: World): readonly Problem[] {
   );
 }
 
-function affinityProblems({ blocks, affinities, now }: World): readonly Problem[] {
+function affinityProblems({ blocks, affinities, now }: IpamRecords): readonly Problem[] {
   const byName = new Map(blocks.map((block) => [formatPrefix(block.cidr), block]));
   const claims = new Set(affinities.map(({ node, cidr }) => `${formatPrefix(cidr)} ${node}`));
   const ofAffinities = affinities.flatMap(({ node, cidr, state }): Problem[] => {

@@ -9,11 +9,11 @@ import { writeAffinity } from "../model/block-affinity.ts";
 import { hostAffinity, type IPAMBlock, writeBlock } from "../model/ipam-block.ts";
 import { writeHandle } from "../model/ipam-handle.ts";
 import { affinityKey, blockKey, handleKey } from "../model/keys.ts";
+import { readAllRecords } from "./all-records.ts";
 import { openAllocator } from "./allocator.ts";
 import { assignOrdinal, emptyBlock } from "./block.ts";
 import { candidateBlocks } from "./candidates.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 let table: MemoryTable;
 
@@ -27,7 +27,7 @@ beforeEach(async () => {
   );
 });
 
-const world = () => readWorld(openMemory(table));
+const world = () => readAllRecords(openMemory(table));
 
 for (const level of LEVELS) {
   const healthy = () => openAllocator(openMemory(table, { atomicity: level }), means());

@@ -8,10 +8,10 @@ import { type Observer, openCopyingStore } from "../datastore/kube/copying-store
 import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import { resourceKey, resourcesPrefix } from "../model/keys.ts";
+import { readAllRecords } from "./all-records.ts";
 import { openAllocator } from "./allocator.ts";
 import type { Turn } from "./host-turn.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 let api: FakeApi;
 let marks = 0;
@@ -61,17 +61,17 @@ describe.each([
   test("assigns and releases; nothing is left but blocks and their claims", async () => {
     const store = openOne();
     const allocator = openAllocator(store, means());
-    const given = await allocator.assign(request("net.a", { wishes: DUAL }));
-    const again = await allocator.assign(request("net.a", { wishes: DUAL }));
-    const world = await readWorld(store);
+    const given = await allocator.assign(request("net.a", { addressRequests: DUAL }));
+    const again = await allocator.assign(request("net.a", { addressRequests: DUAL }));
+    const world = await readAllRecords(store);
 
     expect(textsOf(given)).toHaveLength(2);
     expect(textsOf(again)).toEqual(textsOf(given));
     expect(world.handles).toHaveLength(1);
     expect(findProblems(world)).toEqual([]);
     expect(await allocator.releaseHandle({ handle: "net.a", node: "node-1" })).toHaveLength(2);
-    expect((await readWorld(store)).handles).toEqual([]);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect((await readAllRecords(store)).handles).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("gives no address twice to many nodes at once, though each loses races", async () => {
@@ -81,7 +81,9 @@ describe.each([
         const allocator = openAllocator(openOne(slowly()), means());
         const all: string[] = [];
         for (let count = 0; count < 20; count++) {
-          all.push(...textsOf(await allocator.assign(request(`net.${node}-${count}`, { node, wishes: DUAL }))));
+          all.push(
+            ...textsOf(await allocator.assign(request(`net.${node}-${count}`, { node, addressRequests: DUAL }))),
+          );
         }
         return all;
       }),
@@ -89,7 +91,7 @@ describe.each([
     const all = given.flat();
 
     expect(new Set(all).size).toBe(160);
-    expect(findProblems(await readWorld(openStore()))).toEqual([]);
+    expect(findProblems(await readAllRecords(openStore()))).toEqual([]);
   });
 });
 
@@ -179,7 +181,7 @@ describe("requests of a steady assignment on the orchestrator's API", () => {
     await second.assign(request("net.c", { node: "node-2" }));
 
     expect(textsOf(await second.assign(request("net.a")))).toEqual(textsOf(given));
-    expect(findProblems(await readWorld(openStore()))).toEqual([]);
+    expect(findProblems(await readAllRecords(openStore()))).toEqual([]);
   });
 
   test("a full block leads to the claims, and to another block", async () => {
@@ -189,8 +191,8 @@ describe("requests of a steady assignment on the orchestrator's API", () => {
       given.add(textsOf(await allocator.assign(request(`net.${count}`)))[0] ?? "");
 
     expect(given.size).toBe(40);
-    expect((await readWorld(openStore())).blocks).toHaveLength(3);
-    expect(findProblems(await readWorld(openStore()))).toEqual([]);
+    expect((await readAllRecords(openStore())).blocks).toHaveLength(3);
+    expect(findProblems(await readAllRecords(openStore()))).toEqual([]);
   });
 });
 
@@ -216,8 +218,8 @@ describe("a pool with blocks on the orchestrator's API", () => {
     await openAllocator(store, means()).assign(request("net.a"));
     await seed(openStore(), poolChange("later", "10.1.0.0/24", { blockSize: 28 }));
     await untilCopied(store, "later");
-    const wishes = [{ kind: "automatic", family: 4, pools: ["later"] }] as const;
-    await openAllocator(store, means()).assign(request("net.b", { wishes }));
+    const addressRequests = [{ kind: "automatic", family: 4, pools: ["later"] }] as const;
+    await openAllocator(store, means()).assign(request("net.b", { addressRequests }));
 
     expect(api.object("/apis/vendor.org/v3/ippools/later")?.metadata["finalizers"]).toEqual(["vendor.org/blocks"]);
     await store.close();
@@ -251,8 +253,8 @@ describe("a pool with blocks on the orchestrator's API", () => {
     const refused = openAllocator(store, means()).assign(request("net.a"));
 
     expect(await refused.catch(({ kind }) => kind)).toBe("addresses-exhausted");
-    expect((await readWorld(store)).blocks).toEqual([]);
-    expect(findProblems(await readWorld(store)).filter(({ severity }) => severity === "corrupt")).toEqual([]);
+    expect((await readAllRecords(store)).blocks).toEqual([]);
+    expect(findProblems(await readAllRecords(store)).filter(({ severity }) => severity === "corrupt")).toEqual([]);
   });
 });
 

@@ -11,9 +11,9 @@ import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import type { KubeRequest } from "../kube/api.ts";
 import { KubeFailure, unavailable } from "../kube/failure.ts";
+import { readAllRecords } from "./all-records.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 const DUAL = [
   { kind: "automatic", family: 4 },
@@ -50,16 +50,16 @@ async function atEachWrite(run: (allocator: Allocator) => Promise<unknown>, chec
     const plain = openOn(api);
     await seed(plain, ...POOLS);
     const other = await openAllocator(plain, means());
-    await other.assign(request("net.before", { wishes: DUAL }));
+    await other.assign(request("net.before", { addressRequests: DUAL }));
     let others = 0;
     const meanwhile = async () => {
       others += 1;
-      await other.assign(request(`net.other${others}`, { wishes: DUAL }));
+      await other.assign(request(`net.other${others}`, { addressRequests: DUAL }));
     };
     await run(await openAllocator(openOn(api, overtaking(lost, meanwhile)), means()));
     overtaken += others;
     await check(api);
-    expect(findProblems(await readWorld(openOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(openOn(api)))).toEqual([]);
   }
   expect(overtaken).toBeGreaterThanOrEqual(3);
 }
@@ -69,10 +69,10 @@ describe("a write that took effect, was not confirmed, and was overwritten", () 
     let addresses: readonly string[] = [];
     await atEachWrite(
       async (allocator) => {
-        addresses = textsOf(await allocator.assign(request("net.a", { wishes: DUAL })));
+        addresses = textsOf(await allocator.assign(request("net.a", { addressRequests: DUAL })));
       },
       async (api) => {
-        const { blocks } = await readWorld(openOn(api));
+        const { blocks } = await readAllRecords(openOn(api));
         const held = blocks.flatMap(({ attributes, allocations }) =>
           allocations.filter((index) => index !== undefined && attributes[index]?.handleId === "net.a"),
         );
@@ -84,11 +84,11 @@ describe("a write that took effect, was not confirmed, and was overwritten", () 
   test("releases exactly its own addresses", async () => {
     await atEachWrite(
       async (allocator) => {
-        await allocator.assign(request("net.a", { wishes: DUAL }));
+        await allocator.assign(request("net.a", { addressRequests: DUAL }));
         await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
       },
       async (api) => {
-        const { handles } = await readWorld(openOn(api));
+        const { handles } = await readAllRecords(openOn(api));
         expect(handles.map(({ handleId }) => handleId)).not.toContain("net.a");
         expect(handles.map(({ handleId }) => handleId)).toContain("net.before");
       },

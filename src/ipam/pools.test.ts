@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { address, prefix } from "../../test/support/ipam.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
-import { choosePools, type Pool, type PoolWish, poolHolding } from "./pools.ts";
+import { choosePools, type Pool, type PoolCriteria, poolHolding } from "./pools.ts";
 
 const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   name,
@@ -25,20 +25,20 @@ const POOLS = [
   pool("six", "fd00::/64"),
   pool("tunnels", "10.4.0.0/16", { allowedUses: ["Tunnel"] }),
 ];
-const wish = (more: Partial<PoolWish> = {}): PoolWish => ({
+const criteria = (more: Partial<PoolCriteria> = {}): PoolCriteria => ({
   family: 4,
   intendedUse: "Workload",
   node: "n",
   labels: {},
   ...more,
 });
-const names = (more: Partial<PoolWish>) => choosePools(POOLS, wish(more)).map((each) => each.name);
+const names = (more: Partial<PoolCriteria>) => choosePools(POOLS, criteria(more)).map((each) => each.name);
 
 describe("choosePools()", () => {
   test("tells which nodes the pools are for when none selects this one", () => {
     const far = [pool("far", "10.9.0.0/16", { nodeSelector: "rack == '2'", selects: () => false })];
 
-    expect(thrownBy(() => choosePools(far, wish())).details).toContain("far 10.9.0.0/16 (of nodes rack == '2')");
+    expect(thrownBy(() => choosePools(far, criteria())).details).toContain("far 10.9.0.0/16 (of nodes rack == '2')");
   });
 
   test.each([
@@ -58,7 +58,7 @@ describe("choosePools()", () => {
       /label node "n"/,
     ],
   ])("tells how to get a pool if there is %s", (_, pools, told) => {
-    expect(thrownBy(() => choosePools(pools, wish())).details).toMatch(told);
+    expect(thrownBy(() => choosePools(pools, criteria())).details).toMatch(told);
   });
 
   test.each([

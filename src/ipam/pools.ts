@@ -39,7 +39,7 @@ export interface Pool {
   readonly revision: string;
 }
 
-export interface PoolWish {
+export interface PoolCriteria {
   readonly family: Family;
   /** CIDRs or names; if `undefined` or empty, the node selectors decide. */
   readonly asked?: readonly string[] | undefined;
@@ -53,24 +53,30 @@ export interface PoolWish {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
-  const asked = wish.asked ?? [];
-  const { unreadable = [], place } = wish;
+export function choosePools(pools: readonly Pool[], criteria: PoolCriteria): readonly Pool[] {
+  const asked = criteria.asked ?? [];
+  const { unreadable = [], place } = criteria;
   const chosen =
-    asked.length > 0 ? askedPools(pools, wish.family, { asked, place, unreadable }) : selectingPools(pools, wish);
-  const usable = chosen.filter((pool) => whyNotAllowed(pool, wish) === undefined);
+    asked.length > 0
+      ? askedPools(pools, criteria.family, { asked, place, unreadable })
+      : selectingPools(pools, criteria);
+  const usable = chosen.filter((pool) => whyNotAllowed(pool, criteria) === undefined);
   if (usable.length > 0) return usable;
-  throw new PluginError("addresses-exhausted", `Cannot assign an IPv${wish.family} address: ${whyNone(chosen, wish)}`, {
-    details: [
-      describePools(pools),
-      ...unreadable.map(({ failure }) => failure.message),
-      ...(asked.length === 0 && chosen.length === 0 ? [howToGetOne(pools, wish)] : []),
-    ].join("; "),
-  });
+  throw new PluginError(
+    "addresses-exhausted",
+    `Cannot assign an IPv${criteria.family} address: ${whyNone(chosen, criteria)}`,
+    {
+      details: [
+        describePools(pools),
+        ...unreadable.map(({ failure }) => failure.message),
+        ...(asked.length === 0 && chosen.length === 0 ? [howToGetOne(pools, criteria)] : []),
+      ].join("; "),
+    },
+  );
 }
 
 /** What makes a pool usable on the node if none are requested. */
-function howToGetOne(pools: readonly Pool[], { family, node }: PoolWish): string {
+function howToGetOne(pools: readonly Pool[], { family, node }: PoolCriteria): string {
   const ofFamily = pools.filter(({ cidr }) => cidr.network.family === family);
   const [first] = ofFamily;
   if (first === undefined) return `create one: ${createPoolCommand(family)}`;
@@ -100,7 +106,7 @@ export function poolHolding(
     place,
     shown,
     unreadable = [],
-  }: Pick<PoolWish, "asked" | "place" | "unreadable"> & { readonly shown?: string } = {},
+  }: Pick<PoolCriteria, "asked" | "place" | "unreadable"> & { readonly shown?: string } = {},
 ): Pool {
   const outside = (state: string, listed: readonly Pool[]) =>
     new PluginError(
@@ -141,7 +147,7 @@ export function askedPools(
     asked,
     place,
     unreadable,
-  }: Required<Pick<PoolWish, "unreadable">> & Pick<PoolWish, "place"> & { readonly asked: readonly string[] },
+  }: Required<Pick<PoolCriteria, "unreadable">> & Pick<PoolCriteria, "place"> & { readonly asked: readonly string[] },
 ): readonly Pool[] {
   const chosen = asked.map((text) => {
     const pool = poolNamed(pools, text);
@@ -180,29 +186,31 @@ export function whyNotUsable({ disabled, overlaps, unusable }: Pool): string | u
   return disabled ? "it is disabled" : (overlaps ?? unusable);
 }
 
-function selectingPools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
-  return pools.filter((pool) => pool.cidr.network.family === wish.family && whyNotSelected(pool, wish) === undefined);
+function selectingPools(pools: readonly Pool[], criteria: PoolCriteria): readonly Pool[] {
+  return pools.filter(
+    (pool) => pool.cidr.network.family === criteria.family && whyNotSelected(pool, criteria) === undefined,
+  );
 }
 
 /** Whether the selector of the pool matches the node. */
-export function isSelectedBy({ nodeSelector, selects }: Pool, node: Pick<PoolWish, "labels">): boolean {
+export function isSelectedBy({ nodeSelector, selects }: Pool, node: Pick<PoolCriteria, "labels">): boolean {
   return nodeSelector === "all()" || selects(node.labels);
 }
 
 /** Why a pool is not used if none are requested; `undefined` if it is. */
-export function whyNotSelected(pool: Pool, wish: PoolWish): string | undefined {
+export function whyNotSelected(pool: Pool, criteria: PoolCriteria): string | undefined {
   const unusable = whyNotUsable(pool);
-  if (unusable !== undefined || isSelectedBy(pool, wish)) return unusable;
-  return `its node selector ${pool.nodeSelector} does not select node ${quoted(wish.node)}`;
+  if (unusable !== undefined || isSelectedBy(pool, criteria)) return unusable;
+  return `its node selector ${pool.nodeSelector} does not select node ${quoted(criteria.node)}`;
 }
 
 /** Why a pool is not used although it is requested, or selects the node; `undefined` if it is. */
-export function whyNotAllowed({ allowedUses }: Pool, { intendedUse }: PoolWish): string | undefined {
+export function whyNotAllowed({ allowedUses }: Pool, { intendedUse }: PoolCriteria): string | undefined {
   return allowedUses.includes(intendedUse) ? undefined : `it does not allow the use "${intendedUse}"`;
 }
 
-function whyNone(chosen: readonly Pool[], wish: PoolWish): string {
-  if (chosen.length === 0) return `no enabled IPv${wish.family} pool selects node ${quoted(wish.node)}`;
+function whyNone(chosen: readonly Pool[], criteria: PoolCriteria): string {
+  if (chosen.length === 0) return `no enabled IPv${criteria.family} pool selects node ${quoted(criteria.node)}`;
   const names = chosen.map((pool) => `"${pool.name}"`).join(", ");
-  return `no pool of ${names} allows the use "${wish.intendedUse}"`;
+  return `no pool of ${names} allows the use "${criteria.intendedUse}"`;
 }

@@ -13,12 +13,12 @@ import { writeAffinity } from "../model/block-affinity.ts";
 import { hostAffinity, type IPAMBlock, writeBlock } from "../model/ipam-block.ts";
 import { writeHandle } from "../model/ipam-handle.ts";
 import { affinityKey, blockKey, handleKey } from "../model/keys.ts";
+import { readAllRecords } from "./all-records.ts";
 import { openAllocator } from "./allocator.ts";
 import { emptyBlock } from "./block.ts";
 import { candidateBlocks } from "./candidates.ts";
 import { findProblems } from "./invariants.ts";
-import { isLeft } from "./release/left-block.ts";
-import { readWorld } from "./world.ts";
+import { isEmptyWithoutNode } from "./release/block-after-release.ts";
 
 let table: MemoryTable;
 
@@ -52,7 +52,7 @@ const useMode = (mode: Mode) => {
 };
 const store = () => openMemory(table, { atomicity });
 const allocator = (on: Datastore = store()) => openAllocator(on, means());
-const problems = async () => findProblems(await readWorld(store()));
+const problems = async () => findProblems(await readAllRecords(store()));
 
 /** Lets something happen between the last read and the first commit. */
 async function overtakenBy(happening: () => Promise<unknown>): Promise<Datastore> {
@@ -93,18 +93,18 @@ describe.each(AT_EACH_LEVEL)("$title, an assignment overtaken by", (mode) => {
     const error = await rejectionOf(() => late.assign(request("net.b")));
 
     expect(error.kind).toBe("addresses-exhausted");
-    expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
+    expect((await readAllRecords(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
   });
 
   test("the disabling of its pool does not give a named address of it either", async () => {
-    const wishes = [{ kind: "given", address: firstOfNode.network }] as const;
+    const addressRequests = [{ kind: "given", address: firstOfNode.network }] as const;
     await allocator().assign(request("net.a", { network: "net" }));
     await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
     const late = allocator(
       await overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))),
     );
 
-    const error = await rejectionOf(() => late.assign(request("net.b", { network: "net", wishes })));
+    const error = await rejectionOf(() => late.assign(request("net.b", { network: "net", addressRequests })));
 
     expect(error.kind).toBe("address-outside-pools");
   });
@@ -114,17 +114,17 @@ describe.each(AT_EACH_LEVEL)("$title, an assignment overtaken by", (mode) => {
     const disableSix = () => seed(store(), poolChange("six", "fd00::/64", { disabled: true }));
     beforeEach(async () => {
       await seed(store(), poolChange("six", "fd00::/64"));
-      await allocator().assign(request("net.b", { wishes: both }));
+      await allocator().assign(request("net.b", { addressRequests: both }));
     });
     const heldBy = async (handle: string) => textsOfHeld(await allocator().held({ handle, node: "node-1" }));
 
     test("leaves it without the first", async () => {
       const late = allocator(await overtakenBy(disableSix));
 
-      expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
+      expect((await rejectionOf(() => late.assign(request("net.a", { addressRequests: both })))).kind).toBe(
         "addresses-exhausted",
       );
-      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
+      expect((await readAllRecords(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
       expect(await problems()).toEqual([]);
     });
 
@@ -132,7 +132,7 @@ describe.each(AT_EACH_LEVEL)("$title, an assignment overtaken by", (mode) => {
       const before = textsOf(await allocator().assign(request("net.a")));
       const late = allocator(await overtakenBy(disableSix));
 
-      expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
+      expect((await rejectionOf(() => late.assign(request("net.a", { addressRequests: both })))).kind).toBe(
         "addresses-exhausted",
       );
       expect(await heldBy("net.a")).toEqual([...before]);
@@ -174,7 +174,7 @@ describe.each(MODES)("$title,", (mode) => {
       const error = await rejectionOf(() => late.assign(request("net.b")));
 
       expect(error.kind).toBe("addresses-exhausted");
-      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
+      expect((await readAllRecords(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
       // Of the claim at most, which was never confirmed.
       expect((await problems()).filter(({ severity }) => severity === "corrupt")).toEqual([]);
     });
@@ -203,7 +203,7 @@ describe.each(MODES)("$title,", (mode) => {
       // This node's claim on a block that is nobody's by now.
       await seed(store(), affinityPut("node-1", first), blockPut(emptyBlock(firstOfNode, undefined, 1n)));
       await seed(store(), poolChange("red", "10.1.0.0/24"));
-      const from = (pool: string) => ({ wishes: [{ kind: "automatic", family: 4, pools: [pool] }] as const });
+      const from = (pool: string) => ({ addressRequests: [{ kind: "automatic", family: 4, pools: [pool] }] as const });
       const remembered = { blocks: [{ cidr: first, full: false }], warnedUnregistered: false };
       const hints = { load: async () => remembered, save: async () => {} };
       const sibling = () => allocator().assign(request("net.b", from("blue")));
@@ -229,7 +229,7 @@ describe.each(MODES)("$title,", (mode) => {
       const outcome = await late.assign(request("net.a")).catch((error) => error);
 
       if ("disabled" in changed) expect(outcome).toMatchObject({ kind: "addresses-exhausted" });
-      expect((await readWorld(store())).blocks.map(({ cidr }) => cidr.length)).not.toContain(26);
+      expect((await readAllRecords(store())).blocks.map(({ cidr }) => cidr.length)).not.toContain(26);
       expect(await problems()).toEqual([]);
     });
   });
@@ -257,7 +257,7 @@ describe.each(MODES)("$title,", (mode) => {
       const { released, refused } = await allocator(await overtakenBy(change)).releaseAddresses(guarded);
 
       expect([released.length, refused.length]).toEqual([0, 1]);
-      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
+      expect((await readAllRecords(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
     });
 
     test("the end of the claim leaves an empty block behind that is nobody's only until it has rested", async () => {
@@ -266,8 +266,8 @@ describe.each(MODES)("$title,", (mode) => {
 
       await allocator(await overtakenBy(end)).releaseHandle(owner);
 
-      const { blocks, affinities } = await readWorld(store());
-      expect([blocks.map(isLeft), affinities]).toEqual([[true], []]);
+      const { blocks, affinities } = await readAllRecords(store());
+      expect([blocks.map(isEmptyWithoutNode), affinities]).toEqual([[true], []]);
       expect(await problems()).toEqual([]);
     });
   });
@@ -284,7 +284,7 @@ describe.each(MODES)("$title,", (mode) => {
 
     test("an address that is both free and held is not given again", async () => {
       const { addresses } = await allocator().assign(request("net.a"));
-      const [block] = (await readWorld(store())).blocks;
+      const [block] = (await readAllRecords(store())).blocks;
       if (!block) throw new Error("expected a block");
       await seed(store(), blockPut({ ...block, unallocated: [0, ...block.unallocated] }));
 
@@ -296,11 +296,11 @@ describe.each(MODES)("$title,", (mode) => {
 
   describe("what an attachment holds", () => {
     test("is given to it again by name after the pool was disabled", async () => {
-      const wishes = [{ kind: "given", address: address("10.0.0.7") }] as const;
-      await allocator().assign(request("net.a", { wishes }));
+      const addressRequests = [{ kind: "given", address: address("10.0.0.7") }] as const;
+      await allocator().assign(request("net.a", { addressRequests }));
       await seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }));
 
-      const { addresses } = await allocator().assign(request("net.a", { wishes }));
+      const { addresses } = await allocator().assign(request("net.a", { addressRequests }));
 
       expect(addresses[0]).toMatchObject({ held: true, given: true });
     });

@@ -11,11 +11,11 @@ import type { Pool } from "./pools.ts";
  * One address: any address of a family, or a given one. With `pools` only an address in one of them. `place`: the
  * annotation that asks for it, for messages.
  */
-export type Wish =
-  | ({ readonly kind: "automatic"; readonly family: Family } & WishedPools)
-  | ({ readonly kind: "given"; readonly address: Address; readonly place?: string | undefined } & WishedPools);
+export type AddressRequest =
+  | ({ readonly kind: "automatic"; readonly family: Family } & RequestedPools)
+  | ({ readonly kind: "given"; readonly address: Address; readonly place?: string | undefined } & RequestedPools);
 
-export interface WishedPools {
+export interface RequestedPools {
   /** CIDRs or names; absent: the node selectors decide. */
   readonly pools?: readonly string[] | undefined;
   /** Where the pools are requested, for messages; absent: in the network config. */
@@ -37,8 +37,8 @@ export interface AssignRequest extends Owner {
   /** Addresses that the owner holds and will release: it gets another although it has them. */
   readonly replaced?: readonly Address[];
   readonly intendedUse: "Workload" | "Tunnel";
-  /** All of them or none; at most one automatic wish per family. */
-  readonly wishes: readonly Wish[];
+  /** All of them or none; at most one automatic request per family. */
+  readonly addressRequests: readonly AddressRequest[];
 }
 
 export interface AssignedAddress {
@@ -55,7 +55,7 @@ export interface AssignedAddress {
   readonly formerNode?: string;
 }
 
-/** In the order of the wishes. */
+/** In the order of the requests. */
 export interface Assignment {
   readonly addresses: readonly AssignedAddress[];
   /** Every pool that was read, whatever it was used for. */

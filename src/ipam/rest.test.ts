@@ -17,13 +17,13 @@ import type { PluginError } from "../errors.ts";
 import { blockOf } from "../ip/block.ts";
 import { hostAffinity, readBlock, writeBlock } from "../model/ipam-block.ts";
 import { blockKey } from "../model/keys.ts";
+import { readAllRecords } from "./all-records.ts";
 import { openAllocator } from "./allocator.ts";
 import { assignOrdinal, emptyBlock, releaseOrdinals } from "./block.ts";
 import { openHintMemory } from "./hint-file.ts";
 import { findProblems } from "./invariants.ts";
 import type { AssignRequest } from "./request.ts";
 import { REST_MILLISECONDS, restLeft } from "./rest.ts";
-import { readWorld } from "./world.ts";
 
 const START = Date.parse("2026-01-02T03:04:05Z");
 let seconds: number;
@@ -42,7 +42,7 @@ beforeEach(async () => {
 
 const pod = (handle: string, namespace: string, more: Partial<AssignRequest> = {}) =>
   request(handle, { network: "net", attributes: { pod: handle, namespace }, ...more });
-const given = (text: string) => ({ wishes: [{ kind: "given", address: address(text) }] }) as const;
+const given = (text: string) => ({ addressRequests: [{ kind: "given", address: address(text) }] }) as const;
 const release = (handle: string, node = "node-1") => allocator().releaseHandle({ handle, node });
 const assign = async (asked: AssignRequest) => textsOf(await allocator().assign(asked))[0] ?? "";
 
@@ -67,7 +67,7 @@ describe("an address that was released", () => {
     // The one in the first block still rests; the block that was used last is the one that hints name first.
     expect(await assign(pod("net.x", "mallory"))).toBe(second[0] ?? "");
     expect(first).not.toContain(second[0]);
-    expect((await readWorld(store)).affinities).toHaveLength(2);
+    expect((await readAllRecords(store)).affinities).toHaveLength(2);
   });
 
   test("is assigned if all others rest too: the one that has rested longest, and no block is claimed for it", async () => {
@@ -79,7 +79,7 @@ describe("an address that was released", () => {
 
     expect(await assign(pod("net.x", "mallory"))).toBe(addresses[2] ?? "");
     expect(await assign(pod("net.y", "mallory"))).toBe(addresses[0] ?? "");
-    expect((await readWorld(store)).blocks).toHaveLength(1);
+    expect((await readAllRecords(store)).blocks).toHaveLength(1);
   });
 
   test.each([
@@ -96,7 +96,7 @@ describe("an address that was released", () => {
 
     expect(await assign(pod("net.x", "mallory"))).toBe(taken.get(sooner) ?? "");
     expect(await assign(pod("net.y", "mallory"))).toBe(taken.get(later) ?? "");
-    expect((await readWorld(store)).affinities).toHaveLength(2);
+    expect((await readAllRecords(store)).affinities).toHaveLength(2);
   });
 
   test("may be asked for by name at once in the same namespace, in another one only after its rest", async () => {
@@ -116,7 +116,7 @@ describe("an address that was released", () => {
     await release("net.web2", "node-2");
     seconds = 12 + 180;
     expect(await assign(pod("net.evil", "mallory", given(wanted)))).toBe(wanted);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("of a container without a pod may be asked for at once by another container of the same network", async () => {
@@ -126,7 +126,7 @@ describe("an address that was released", () => {
     expect(await rejectionOf(() => assign(pod("net.evil", "mallory", given(wanted))))).toBeDefined();
     expect(await rejectionOf(() => assign(request("o.c2", { network: "o", ...given(wanted) })))).toBeDefined();
     expect(await assign(request("podman.c2", { network: "podman", ...given(wanted) }))).toBe(wanted);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("rests in a block that was given back, which has no node until it is deleted", async () => {
@@ -134,7 +134,7 @@ describe("an address that was released", () => {
     const wanted = await assign(pod("net.second", "shop"));
     await release("net.f0");
     await release("net.second");
-    const { blocks, affinities } = await readWorld(store);
+    const { blocks, affinities } = await readAllRecords(store);
     expect(blocks.map(({ affinity }) => affinity)).toEqual([hostAffinity("node-1"), undefined]);
     expect(affinities).toHaveLength(1);
     const byName = pod("net.evil", "mallory", { ...given(wanted), node: "node-2" });
@@ -142,11 +142,11 @@ describe("an address that was released", () => {
 
     seconds = 179;
     await release("net.f1");
-    expect((await readWorld(store)).blocks).toHaveLength(2);
+    expect((await readAllRecords(store)).blocks).toHaveLength(2);
     seconds = 181;
     await release("net.f2");
-    expect((await readWorld(store)).blocks).toHaveLength(1);
-    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+    expect((await readAllRecords(store)).blocks).toHaveLength(1);
+    expect(findProblems({ ...(await readAllRecords(store)), now: now() })).toEqual([]);
   });
 
   test("refuses no pod of another node if strictAffinity is on", async () => {
@@ -159,10 +159,10 @@ describe("an address that was released", () => {
     const other = openAllocator(store, means({ now }));
     const [got = ""] = textsOf(await other.assign(pod("net.x", "mallory", { node: "node-2" })));
     expect(all).toContain(got);
-    const { blocks, affinities } = await readWorld(store);
+    const { blocks, affinities } = await readAllRecords(store);
     expect(blocks.map(({ affinity }) => affinity).toSorted()).toEqual(["node-1", "node-2"].map(hostAffinity));
     expect(affinities).toHaveLength(2);
-    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+    expect(findProblems({ ...(await readAllRecords(store)), now: now() })).toEqual([]);
   });
 
   test("is asked for by name on another node at once by its namespace, if strictAffinity is on and its node has left the block", async () => {
@@ -173,9 +173,9 @@ describe("an address that was released", () => {
     await release("net.second");
 
     expect(await assign(pod("net.third", "shop", { ...given(wanted), node: "node-2" }))).toBe(wanted);
-    const owners = (await readWorld(store)).blocks.map(({ affinity }) => affinity);
+    const owners = (await readAllRecords(store)).blocks.map(({ affinity }) => affinity);
     expect(owners.toSorted()).toEqual(["node-1", "node-2"].map(hostAffinity));
-    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+    expect(findProblems({ ...(await readAllRecords(store)), now: now() })).toEqual([]);
   });
 
   test("is not preferred to a block that nobody has used", async () => {
@@ -197,20 +197,20 @@ describe("an address that was released", () => {
 
     const byName = pod("net.evil", "mallory", { ...given(wanted), node: "node-2" });
     expect(((await rejectionOf(() => assign(byName))) as PluginError).kind).toBe("try-again-later");
-    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+    expect(findProblems({ ...(await readAllRecords(store)), now: now() })).toEqual([]);
     seconds = 181;
-    expect(findProblems({ ...(await readWorld(store)), now: now() }).map(({ kind }) => kind)).toEqual([
+    expect(findProblems({ ...(await readAllRecords(store)), now: now() }).map(({ kind }) => kind)).toEqual([
       "block-abandoned",
     ]);
     expect(await assign(byName)).toBe(wanted);
-    expect((await readWorld(store)).blocks.map(({ affinity }) => affinity)).toEqual([hostAffinity("node-2")]);
+    expect((await readAllRecords(store)).blocks.map(({ affinity }) => affinity)).toEqual([hostAffinity("node-2")]);
   });
 
   test("is not named by its block any more once it is assigned again, nor after its rest", async () => {
     const wanted = await assign(pod("net.web", "shop"));
     await assign(pod("net.other", "shop"));
     await release("net.web");
-    const releases = async () => Object.keys((await readWorld(store)).blocks[0]?.released ?? {});
+    const releases = async () => Object.keys((await readAllRecords(store)).blocks[0]?.released ?? {});
     expect(await releases()).toEqual(["0"]);
 
     await assign(pod("net.web2", "shop", given(wanted)));
@@ -226,7 +226,7 @@ describe("a block written by the former release", () => {
   test("loses the releases, and its addresses may be used at once", async () => {
     const wanted = await assign(pod("net.web", "shop"));
     await release("net.web");
-    const [block] = (await readWorld(store)).blocks;
+    const [block] = (await readAllRecords(store)).blocks;
     if (block === undefined) throw new Error("expected a block");
     const { released: _, ...former } = block;
     await seed(store, { kind: "put", key: blockKey(block.cidr), value: writeBlock(former) });

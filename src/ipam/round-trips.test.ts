@@ -4,11 +4,11 @@ import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
+import { readAllRecords } from "./all-records.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { openHintMemory } from "./hint-file.ts";
 import type { HostHints } from "./hints.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 let table: MemoryTable;
 let store: MemoryDatastore;
@@ -21,7 +21,7 @@ beforeEach(async () => {
   await seed(store, nodeChange("node-1"), nodeChange("node-2", { rack: "2" }));
 });
 
-const problems = async () => findProblems(await readWorld(store));
+const problems = async () => findProblems(await readAllRecords(store));
 const dual = [
   { kind: "automatic", family: 4 },
   { kind: "automatic", family: 6 },
@@ -42,8 +42,8 @@ describe("round trips", () => {
     }
     expect(counts).toEqual([3, 2, 2, 2, 2, 2, 2, 2, 3]);
     expect(await roundTripsOf(() => allocator.releaseHandle({ handle: "net.3", node: "node-1" }))).toBe(2);
-    expect(await roundTripsOf(() => allocator.assign(request("net.dual", { wishes: dual })))).toBe(3);
-    expect(await roundTripsOf(() => allocator.assign(request("net.dual2", { wishes: dual })))).toBe(2);
+    expect(await roundTripsOf(() => allocator.assign(request("net.dual", { addressRequests: dual })))).toBe(3);
+    expect(await roundTripsOf(() => allocator.assign(request("net.dual2", { addressRequests: dual })))).toBe(2);
   });
 
   test("are not saved by believing hints: wrong ones cost one more, and harm nothing", async () => {
@@ -111,7 +111,7 @@ describe("a pool that is changed while a block of it is claimed", () => {
     const error = await rejectionOf(() => openAllocator(disabling, means()).assign(request("net.a")));
 
     expect(error.kind).toBe("addresses-exhausted");
-    expect((await readWorld(store)).blocks).toEqual([]);
+    expect((await readAllRecords(store)).blocks).toEqual([]);
   });
 });
 
@@ -146,6 +146,6 @@ describe("a caller's own keys and changes", () => {
     });
 
     expect(attempt).rejects.toThrow("not ready");
-    expect((await readWorld(store)).handles).toEqual([]);
+    expect((await readAllRecords(store)).handles).toEqual([]);
   });
 });

@@ -17,10 +17,10 @@ import { MemoryTable } from "../datastore/memory/table.ts";
 import { formatPrefix, type Prefix, prefixContains } from "../ip/prefix.ts";
 import { hostAffinity, writeBlock } from "../model/ipam-block.ts";
 import { blockKey } from "../model/keys.ts";
+import { readAllRecords } from "./all-records.ts";
 import { openAllocator } from "./allocator.ts";
 import { emptyBlock } from "./block.ts";
 import { findProblems } from "./invariants.ts";
-import { readWorld } from "./world.ts";
 
 let store: MemoryDatastore;
 
@@ -31,7 +31,7 @@ beforeEach(async () => {
 
 /** Without hints: a process that knows nothing. */
 const allocator = () => openAllocator(store, means());
-const problems = async () => findProblems(await readWorld(store));
+const problems = async () => findProblems(await readAllRecords(store));
 const cidrs = (all: readonly { readonly cidr: Prefix }[]) => all.map(({ cidr }) => formatPrefix(cidr));
 const six = [{ kind: "automatic", family: 6 }] as const;
 
@@ -50,16 +50,16 @@ describe("a block of a pool that no longer selects its node", () => {
     await moveAway();
     await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
     await allocator().assign(request("net.soon"));
-    expect(cidrs((await readWorld(store)).blocks).some((cidr) => cidr.startsWith("10.0."))).toBe(true);
+    expect(cidrs((await readAllRecords(store)).blocks).some((cidr) => cidr.startsWith("10.0."))).toBe(true);
     await seed(store, poolChange("green", "10.1.1.0/24", { blockSize: 28 }));
 
     const rested = openAllocator(store, means({ now: () => new Date("2026-01-02T03:07:05Z") }));
     const { addresses } = await rested.assign(
-      request("net.b", { wishes: [{ kind: "automatic", family: 4, pools: ["green"] }] }),
+      request("net.b", { addressRequests: [{ kind: "automatic", family: 4, pools: ["green"] }] }),
     );
 
     expect(addresses[0]?.pool).toBe("green");
-    const { blocks, affinities } = await readWorld(store);
+    const { blocks, affinities } = await readAllRecords(store);
     expect(cidrs(blocks).every((cidr) => cidr.startsWith("10.1."))).toBe(true);
     expect(cidrs(affinities)).toEqual(cidrs(blocks));
     expect(await problems()).toEqual([]);
@@ -70,7 +70,7 @@ describe("a block of a pool that no longer selects its node", () => {
 
     await allocator().assign(request("net.b"));
 
-    expect((await readWorld(store)).affinities).toHaveLength(2);
+    expect((await readAllRecords(store)).affinities).toHaveLength(2);
     expect((await allocator().held({ handle: "net.a", node: "node-1" })).length).toBe(1);
     expect(await problems()).toEqual([]);
   });
@@ -79,11 +79,11 @@ describe("a block of a pool that no longer selects its node", () => {
     await moveAway();
     await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
 
-    const wishes = [{ kind: "automatic", family: 4, pools: ["blue"] }] as const;
-    const { addresses } = await allocator().assign(request("net.b", { wishes }));
+    const addressRequests = [{ kind: "automatic", family: 4, pools: ["blue"] }] as const;
+    const { addresses } = await allocator().assign(request("net.b", { addressRequests }));
 
     expect(addresses[0]?.pool).toBe("blue");
-    expect((await readWorld(store)).blocks).toHaveLength(1);
+    expect((await readAllRecords(store)).blocks).toHaveLength(1);
     expect(await problems()).toEqual([]);
   });
 
@@ -115,14 +115,14 @@ describe("reservations of whole blocks", () => {
   test.each([
     ["10.0.0.0/12", 26, "10.15.255.192/26", [{ kind: "automatic", family: 4 }]],
     ["fd00:1::/48", 122, "fd00:1:0:ffff:ffff:ffff:ffff:ffc0/122", six],
-  ] as const)("of %s leave its last /%d to be found", async (cidr, blockSize, last, wishes) => {
+  ] as const)("of %s leave its last /%d to be found", async (cidr, blockSize, last, addressRequests) => {
     await seed(
       store,
       poolChange("p", cidr, { blockSize }),
       reservationChange("r", allButLast(prefix(cidr), blockSize)),
     );
 
-    const { addresses } = await allocator().assign(request("net.a", { wishes }));
+    const { addresses } = await allocator().assign(request("net.a", { addressRequests }));
 
     expect(formatPrefix(addresses[0]?.block ?? prefix(cidr))).toBe(last);
     expect(store.roundTrips).toBeLessThan(10);
@@ -133,7 +133,7 @@ describe("reservations of whole blocks", () => {
     await seed(store, poolChange("p", "fd00:1::/48"), reservationChange("r", ["fd00::/16"]));
     store.roundTrips = 0;
 
-    const error = await rejectionOf(() => allocator().assign(request("net.a", { wishes: six })));
+    const error = await rejectionOf(() => allocator().assign(request("net.a", { addressRequests: six })));
 
     expect(error.kind).toBe("addresses-exhausted");
     expect(error.details).toContain("reserved");
@@ -152,19 +152,21 @@ describe("odd pools", () => {
     ["fd00::/122", 122, 64],
   ] as const)("%s in blocks of /%d gives each of its %d addresses once", async (cidr, blockSize, size) => {
     await seed(store, poolChange("p", cidr, { blockSize }), configurationChange({ maxBlocksPerHost: 3 }));
-    const wishes = [{ kind: "automatic", family: cidr.includes(":") ? 6 : 4 }] as const;
+    const addressRequests = [{ kind: "automatic", family: cidr.includes(":") ? 6 : 4 }] as const;
     const shared = allocator();
     const seen = new Set<string>();
     const count = Math.min(size, 70);
     for (let index = 0; index < count; index++) {
-      const assigned = await shared.assign(request(`net.${index}`, { wishes, node: `node-${index % 3}` }));
+      const assigned = await shared.assign(request(`net.${index}`, { addressRequests, node: `node-${index % 3}` }));
       expect(assigned.addresses.every((each) => prefixContains(prefix(cidr), each.address))).toBe(true);
       seen.add(textsOf(assigned).join());
     }
 
     expect(seen.size).toBe(count);
     if (count === size) {
-      expect((await rejectionOf(() => shared.assign(request("more", { wishes })))).kind).toBe("addresses-exhausted");
+      expect((await rejectionOf(() => shared.assign(request("more", { addressRequests })))).kind).toBe(
+        "addresses-exhausted",
+      );
     }
     expect(await problems()).toEqual([]);
   });

@@ -5,10 +5,10 @@ import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { resourceKey } from "../model/keys.ts";
+import { readAllRecords } from "./all-records.ts";
 import { openAllocator } from "./allocator.ts";
 import { findProblems } from "./invariants.ts";
 import { poolWarnings } from "./request.ts";
-import { readWorld } from "./world.ts";
 
 let store: MemoryDatastore;
 
@@ -49,7 +49,7 @@ describe("a pool that is not valid", () => {
     expect(poolWarnings(assignment)).toEqual([expect.stringContaining(reason)]);
     expect(poolWarnings(assignment)).toEqual([expect.stringContaining("aaa")]);
 
-    const asked = { wishes: [{ kind: "automatic", family: 4, pools: ["aaa"] }] } as const;
+    const asked = { addressRequests: [{ kind: "automatic", family: 4, pools: ["aaa"] }] } as const;
     expect((await rejectionOf(() => assign("net.b", asked))).message).toContain(reason);
   });
 
@@ -81,7 +81,7 @@ describe("a pool whose block size was changed", () => {
     const failure = await rejectionOf(() => assign("net.last", { node: "node-2" }));
     expect(failure.details).toContain(`pool "blue" has blockSize ${after}, but block 10.0.0.`);
     expect(failure.details).toContain(`set blockSize back to ${before}`);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test.each(LENGTHS)("from %d to %d gives no requested address of a new block", async (before, after) => {
@@ -92,10 +92,10 @@ describe("a pool whose block size was changed", () => {
     const block = addresses[0]?.block.network.value ?? 0n;
     const wanted = { ...address("10.0.0.0"), value: block + 9n };
     const failure = await rejectionOf(() =>
-      assign("net.b", { node: "node-2", wishes: [{ kind: "given", address: wanted }] }),
+      assign("net.b", { node: "node-2", addressRequests: [{ kind: "given", address: wanted }] }),
     );
     expect(failure.message).toContain(`set blockSize back to ${before}`);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("is used as before when it is changed back, or was changed without any block", async () => {

@@ -3,7 +3,7 @@
  * `docs/annotations.md` is generated from it.
  *
  * Annotations take precedence over the requests of the runtime and over the network
- * config (ipam/wishes.ts). One that cannot be honoured fails the ADD: a pod must
+ * config (ipam/requests.ts). One that cannot be honoured fails the ADD: a pod must
  * not run with another address than it requests. Pure.
  */
 import type { NetworkConfig } from "../config/network-config.ts";
@@ -11,7 +11,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
-import type { PoolRequest } from "../ipam/wishes.ts";
+import type { PoolRequest } from "../ipam/address-requests.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { RECORDED_ANNOTATIONS } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";

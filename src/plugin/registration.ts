@@ -16,7 +16,7 @@ import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { assignmentFields, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
 import { thisMachine } from "../ipam/session.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
-import { wishesIn } from "./annotated-wishes.ts";
+import { annotatedRequests } from "./annotated-requests.ts";
 import { type EndpointSources, endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
 import { logAnnouncements } from "./log-announcements.ts";
 import type { PodFacts } from "./pod-facts.ts";
@@ -32,7 +32,7 @@ export async function registerWithOwnIpam(
   const { ipam } = session.config;
   const allocator = await session.allocator();
   const onLink = found.kind === "own-links" ? found.addresses : [];
-  const annotated = wishesIn(podFacts.requests);
+  const annotated = annotatedRequests(podFacts.requests);
   const request = assignRequest(workload, { ipam, args, requested, annotated, onLink, ...thisMachine(session) });
   const renewsHeld = found.kind === "nothing";
   const requireOwner = ownerGuard(workload);

@@ -10,7 +10,7 @@ import { describeNodeAllocation } from "../ipam/leaks/allocations.ts";
 import { forgetBorrowings } from "../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../ipam/leaks/find.ts";
 import { releaseLeaks, releaseSurplus } from "../ipam/leaks/release.ts";
-import { deleteLeftBlock, isLeft, isLeftAndRested } from "../ipam/release/left-block.ts";
+import { deleteUnneededBlock, isEmptyWithoutNode, isUnneededBlock } from "../ipam/release/block-after-release.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { type LiveObjects, liveObjects } from "../kube/live-objects.ts";
 import { type HostSearch, readRecords, type SearchMeans, searchHost } from "./host-leaks.ts";
@@ -79,10 +79,10 @@ export async function collectLeaks(
   const surplus = surplusBlocks(after, node);
   if (!isDryRun) {
     for (const { cidr } of after.otherBlocks) {
-      await deleteLeftBlock(store, cidr, (block) => isLeftAndRested(block, means.now()));
+      await deleteUnneededBlock(store, cidr, (block) => isUnneededBlock(block, means.now()));
     }
     // The record leads to a block without a node until its addresses have rested.
-    await forgetBorrowings(store, node, { isNeeded: isLeft, borrowings: await claims?.borrowings() });
+    await forgetBorrowings(store, node, { isNeeded: isEmptyWithoutNode, borrowings: await claims?.borrowings() });
     await releaseSurplus(surplus, { node, allocator });
   }
   return {

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import type { Change, Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
-import { readWorld } from "../../src/ipam/world.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { parseKey, ROOT_PREFIX, resourcesPrefix } from "../../src/model/keys.ts";
 import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
@@ -109,7 +109,7 @@ async function stateOf(store: Datastore): Promise<State> {
     const { uid: _, creationTimestamp: __, ...named } = metadata;
     state[key] = { metadata: named, ...more };
   }
-  const { blocks, affinities, handles } = await readWorld(store);
+  const { blocks, affinities, handles } = await readAllRecords(store);
   for (const { handle, node } of blocks.flatMap(allocationsIn)) {
     const holder = `addresses of ${handle} on ${node}`;
     state[holder] = Number(state[holder] ?? 0) + 1;

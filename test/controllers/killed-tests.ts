@@ -4,8 +4,8 @@ import { CONFIGURATION_KEY } from "../../src/controllers/configuration.ts";
 import { REMOVALS_ALLOWED_UNTIL } from "../../src/controllers/removals.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { identity } from "../../src/identity.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
-import { readWorld } from "../../src/ipam/world.ts";
 import { KUBE_CONTROLLERS_CONFIGURATION } from "../../src/model/kinds.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -52,7 +52,7 @@ export async function killUnderChurn(site: EtcdSite): Promise<Controllers> {
 }
 
 async function heldBy(store: Datastore): Promise<ReadonlySet<string>> {
-  const { blocks } = await readWorld(store);
+  const { blocks } = await readAllRecords(store);
   return new Set(blocks.flatMap(allocationsIn).map(({ handle }) => handle));
 }
 

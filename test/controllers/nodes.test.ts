@@ -249,7 +249,13 @@ describe("nodes on etcd", () => {
     const attributes = { pod: "lost", namespace: "default" };
     const [leaked = ""] = textsOf(
       await openAllocator(site.store, means()).assign(
-        request("net.lost", { network: "net", interface: "eth0", node: "n2", attributes, wishes: [IN_LEAKING_POOL] }),
+        request("net.lost", {
+          network: "net",
+          interface: "eth0",
+          node: "n2",
+          attributes,
+          addressRequests: [IN_LEAKING_POOL],
+        }),
       ),
     );
 

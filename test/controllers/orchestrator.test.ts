@@ -5,9 +5,9 @@ import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { formatAddress } from "../../src/ip/address.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
-import { readWorld } from "../../src/ipam/world.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
 import { POD_IPS } from "../../src/model/pod-addresses.ts";
@@ -100,7 +100,7 @@ async function assign(pod: string, node: string, at = new Date()): Promise<reado
 }
 
 async function recorded(): Promise<readonly string[]> {
-  const { blocks } = await readWorld(store);
+  const { blocks } = await readAllRecords(store);
   return blocks.flatMap(allocationsIn).map(({ address }) => formatAddress(address));
 }
 
@@ -201,7 +201,7 @@ describe("the controllers on the orchestrator's API", () => {
       await letRest(store);
 
       await pollUntil(async () => {
-        const { affinities, blocks } = await readWorld(store);
+        const { affinities, blocks } = await readAllRecords(store);
         return ![...affinities, ...blocks].some((each) => JSON.stringify(each, bigints).includes("n2"));
       }, "the claims of the node to go");
     },

@@ -9,8 +9,8 @@ import { REMOVALS_ALLOWED_UNTIL } from "../../src/controllers/removals.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
-import { readWorld } from "../../src/ipam/world.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { CLUSTER_INFORMATION, NETWORK_POLICY, NODE } from "../../src/model/kinds.ts";
 import { convertPolicy } from "../../src/model/orchestrator-policy.ts";
@@ -79,7 +79,7 @@ async function joinNode(name: string, address: string): Promise<void> {
   await server.kubectl(["patch", "node", name, "--subresource=status", `--patch=${JSON.stringify({ status })}`]);
 }
 
-const handles = async () => (await readWorld(store)).handles.length;
+const handles = async () => (await readAllRecords(store)).handles.length;
 const admin = async (...words: readonly string[]) => {
   const child = Bun.spawn([builtProgram(identity.adminTool), ...words, "--kubeconfig", server.adminKubeconfig], {
     env: { PATH: process.env["PATH"] ?? "", ...environment },

@@ -50,7 +50,7 @@ describe("layers", () => {
     plant("src/importing.ts", 'import "./errors.ts";\n');
     plant("src/other/alone.ts", "export const alone = 1;\n");
     plant("src/other/more/importing.ts", 'import "../../errors.ts";\n');
-    plant("src/alp/judge/known.ts", "export const known = 1;\n");
+    plant("src/alp/inner/known.ts", "export const known = 1;\n");
 
     const output = await outputOf("depcruise", "--config", ".dependency-cruiser.cjs", "-T", "json", "src", "test");
     const { violations } = (JSON.parse(output) as Violations).summary;

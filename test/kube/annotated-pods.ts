@@ -8,7 +8,7 @@ import { identity } from "../../src/identity.ts";
 import { type Families, poolsOf, type TestPool } from "../support/kube-families.ts";
 import { addressesOf, type Pod } from "../support/kube-pods.ts";
 
-export interface Wish {
+export interface AddressRequest {
   readonly name: string;
   /** `number`: at most 9 different ones are in use at once. */
   annotations(families: Families, number: number): Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ const key = (name: string) => `cni.${identity.apiGroup}/${name}`;
 const usual = (families: Families) => poolsOf(families, "usual");
 const names = (pools: readonly TestPool[]) => pools.map(({ name }) => name);
 
-export const WISHES: readonly Wish[] = [
+export const WISHES: readonly AddressRequest[] = [
   {
     name: "pools",
     annotations: (families) =>

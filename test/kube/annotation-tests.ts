@@ -10,12 +10,12 @@ import { NAMESPACE } from "../support/pods-in-namespace.ts";
 import { pollUntil } from "../support/poll.ts";
 import { endpointName, type ProductPods } from "../support/product-pods.ts";
 import { proofSize } from "../support/proof-size.ts";
-import { expectAddresses, namespaceAnnotations, REFUSED, WISHES, type Wish } from "./annotated-pods.ts";
+import { type AddressRequest, expectAddresses, namespaceAnnotations, REFUSED, WISHES } from "./annotated-pods.ts";
 
 type Creator = "Pod" | "static Pod" | "StatefulSet" | "Deployment";
 
 interface Wanted {
-  readonly wish: Wish;
+  readonly wish: AddressRequest;
   readonly creator: Creator;
   /** Of the pod or of its controller. */
   readonly name: string;

@@ -14,10 +14,10 @@ import { identity } from "../../src/identity.ts";
 import { type Address, formatAddress } from "../../src/ip/address.ts";
 import { nthAddress } from "../../src/ip/block.ts";
 import { prefixAround } from "../../src/ip/prefix.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
 import { forgetBorrowings } from "../../src/ipam/leaks/borrowings.ts";
-import { readWorld } from "../../src/ipam/world.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";
@@ -508,7 +508,7 @@ describe("IPAM with tokens of two nodes", () => {
     await forgetBorrowings(await storeOf(tokens["node-1"].agent), "node-1");
     await two.releaseHandle({ handle: "of-node-2", node: "node-2" });
 
-    expect(findProblems(await readWorld(admin))).toEqual([]);
+    expect(findProblems(await readAllRecords(admin))).toEqual([]);
   });
 
   testServer("leaves a block in use to nobody, in which others go on, and claims it again", async () => {
@@ -525,7 +525,7 @@ describe("IPAM with tokens of two nodes", () => {
     for (const handle of ["meanwhile", "after"]) await one.releaseHandle({ handle, node: "node-1" });
     await one.releaseAffinity({ node: "node-1", block, inUse: "keep" });
 
-    const world = await readWorld(admin);
+    const world = await readAllRecords(admin);
     // A block whose addresses rest stays for a while, without an owner of any of them.
     expect([world.blocks.flatMap(({ attributes }) => attributes), world.handles]).toEqual([[], []]);
     expect(findProblems(world)).toEqual([]);
@@ -538,10 +538,10 @@ describe("IPAM with tokens of two nodes", () => {
     ] as const) {
       await seed(admin, poolChange(name, cidr, { blockSize }));
       const [one, two] = [await allocatorOf("node-1"), await allocatorOf("node-2")];
-      const wishes = [{ kind: "automatic", family: 4, pools: [name] }] as const;
-      await two.assign(request(`first-${name}`, { node: "node-2", wishes } as never));
+      const addressRequests = [{ kind: "automatic", family: 4, pools: [name] }] as const;
+      await two.assign(request(`first-${name}`, { node: "node-2", addressRequests } as never));
       await fill(`${name === "middle" ? "10-1-0-0-24" : "10-2-0-0-20"}`);
-      await one.assign(request(`borrowed-${name}`, { node: "node-1", wishes } as never));
+      await one.assign(request(`borrowed-${name}`, { node: "node-1", addressRequests } as never));
       await one.releaseHandle({ handle: `borrowed-${name}`, node: "node-1" });
     }
   });
@@ -598,7 +598,7 @@ describe("the records that a token of one node can write", () => {
 
   testServer("lead no packets of others to it", async () => {
     await seed(admin, poolChange("tunnels", "10.9.0.0/24", { blockSize: 26, vxlanMode: "Always" }));
-    const wishes = [{ kind: "automatic", family: 4, pools: ["tunnels"] }] as const;
+    const addressRequests = [{ kind: "automatic", family: 4, pools: ["tunnels"] }] as const;
     const tunnels = new Map<string, Address>();
     const tunnelOf = (node: string) => tunnels.get(node) ?? { family: 4, value: 0n };
     await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "node-3" } }));
@@ -606,7 +606,7 @@ describe("the records that a token of one node can write", () => {
       const allocator = openAllocator(admin, means({ now: () => new Date() }));
       const handle = `vxlan-tunnel-addr-${node}`;
       const attributes = { type: "vxlanTunnelAddress" };
-      const { addresses } = await allocator.assign(request(handle, { node, attributes, wishes } as never));
+      const { addresses } = await allocator.assign(request(handle, { node, attributes, addressRequests } as never));
       for (const each of addresses) tunnels.set(node, each.address);
       await writeRecord(node, {
         bgp: { ipv4Address: `${address(node)}/24` },

@@ -5,9 +5,9 @@
 import { expect } from "bun:test";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { formatAddress } from "../../src/ip/address.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { addressAt, attributesOf } from "../../src/ipam/block.ts";
-import { findProblems, type Problem, type World } from "../../src/ipam/invariants.ts";
-import { readWorld } from "../../src/ipam/world.ts";
+import { findProblems, type IpamRecords, type Problem } from "../../src/ipam/invariants.ts";
 import { seed } from "./ipam.ts";
 import { type AddResult, NETWORK, type PluginSite, type Pod } from "./plugin-site.ts";
 
@@ -80,8 +80,8 @@ export async function problemsOf({ store }: PluginSite): Promise<readonly Proble
   return findProblems(await worldOf([...(await store.list())]));
 }
 
-async function worldOf(entries: readonly (readonly [key: string, value: string])[]): Promise<World> {
+async function worldOf(entries: readonly (readonly [key: string, value: string])[]): Promise<IpamRecords> {
   const copy = openMemory();
   await seed(copy, ...entries.map(([key, value]) => ({ kind: "put", key, value }) as const));
-  return readWorld(copy);
+  return readAllRecords(copy);
 }

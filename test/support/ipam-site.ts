@@ -6,8 +6,8 @@ import { join } from "node:path";
 import type { Change, Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
-import { findProblems, type Problem, type World } from "../../src/ipam/invariants.ts";
-import { readWorld } from "../../src/ipam/world.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
+import { findProblems, type IpamRecords, type Problem } from "../../src/ipam/invariants.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type EtcdCluster, hasEtcd, startEtcd } from "./etcd.ts";
@@ -76,8 +76,10 @@ export function readyCluster(datastoreReady: boolean): Change {
   return { kind: "put", key: resourceKey("clusterinformations", { name: "default" }), value };
 }
 
-export async function judge(site: IpamSite): Promise<{ readonly world: World; readonly problems: readonly Problem[] }> {
-  const world = await readWorld(site.store);
+export async function judge(
+  site: IpamSite,
+): Promise<{ readonly world: IpamRecords; readonly problems: readonly Problem[] }> {
+  const world = await readAllRecords(site.store);
   return { world, problems: findProblems(world) };
 }
 

@@ -87,7 +87,7 @@ export function request(handle: string, more: Partial<AssignRequest> = {}): Assi
     node: "node-1",
     attributes: {},
     intendedUse: "Workload",
-    wishes: [{ kind: "automatic", family: 4 }],
+    addressRequests: [{ kind: "automatic", family: 4 }],
     ...more,
   };
 }
@@ -102,7 +102,7 @@ export function podRequest(
     interface: "eth0",
     node,
     attributes: { pod, namespace: "red" },
-    wishes: [
+    addressRequests: [
       { kind: "automatic", family: 4 },
       { kind: "automatic", family: 6 },
     ],

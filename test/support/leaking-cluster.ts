@@ -11,9 +11,9 @@ import type { KindTable } from "../../src/datastore/replica/kinds.ts";
 import type { Replica, ReplicaSnapshot } from "../../src/datastore/replica.ts";
 import { PluginError } from "../../src/errors.ts";
 import { formatAddress } from "../../src/ip/address.ts";
+import { readValidRecords } from "../../src/ipam/all-records.ts";
 import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
-import { readReadableWorld } from "../../src/ipam/world.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type PodRecord, podRecordKey, podRecordOf } from "../../src/model/pod-record.ts";
 import { searchHostOf } from "./host-search.ts";
@@ -199,7 +199,7 @@ export class LeakingCluster {
   }
 
   async recorded(): Promise<ReadonlySet<string>> {
-    const { blocks } = (await readReadableWorld(this.store)).world;
+    const { blocks } = (await readValidRecords(this.store)).records;
     return new Set(blocks.flatMap(allocationsIn).map(({ address }) => formatAddress(address)));
   }
 

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { formatAddress } from "../../src/ip/address.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { recordCluster } from "../../src/ipam/confirm-cluster.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
-import { readWorld } from "../../src/ipam/world.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
 import { type AdminSurroundings, runInside } from "../support/admin-context.ts";
 import { means, request, textsOf } from "../support/ipam.ts";
@@ -127,7 +127,7 @@ describe("the data of a cluster on etcd", () => {
           expect(used.has(address)).toBe(false);
           used.add(address);
         }
-        expect(findProblems(await readWorld(store))).toEqual([]);
+        expect(findProblems(await readAllRecords(store))).toEqual([]);
       } finally {
         await store.close();
       }

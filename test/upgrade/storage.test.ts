@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
 import { API_VERSION, apiVersionOf, identity } from "../../src/identity.ts";
+import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { DatastoreLocked } from "../../src/ipam/cluster.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
-import { readWorld } from "../../src/ipam/world.ts";
 import type { KubeClient } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
 import { clusterObjects } from "../../src/kube/objects.ts";
@@ -127,7 +127,7 @@ describe("the storage of an earlier release", () => {
     const assign = () => openAllocator(store, means()).assign(request("k8s-pod-network.soon", { node: "one" }));
 
     expect(await rejectionOf(assign)).toBeInstanceOf(DatastoreLocked);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   testCluster("is what it was after a rollback, and the aggregated API serves it again", async () => {
@@ -200,7 +200,7 @@ describe("the storage of an earlier release", () => {
     const site = siteWith();
     await unlockStep.act(site, plan);
     const allocator = openAllocator(site.store, means());
-    const before = (await readWorld(site.store)).handles.map(({ handleId }) => handleId);
+    const before = (await readAllRecords(site.store)).handles.map(({ handleId }) => handleId);
     expect(before).toContain("k8s-pod-network.meanwhile");
     const given: string[] = [];
     for (const node of ["one", "two"]) {
@@ -213,7 +213,7 @@ describe("the storage of an earlier release", () => {
     expect(given.filter((address) => !/^192\.168\.(10|77)\./.test(address))).toEqual([]);
     const [pod] = FORMER_PODS;
     await allocator.releaseHandle({ handle: `k8s-pod-network.${pod?.container}`, node: pod?.node ?? "" });
-    expect(findProblems(await readWorld(site.store))).toEqual([]);
+    expect(findProblems(await readAllRecords(site.store))).toEqual([]);
     expect((await rejectionOf(async () => storageStep.rollback?.(site, plan))).kind).toBe("resource-in-use");
     expect(await storageStep.rollbackObstacles?.(site, plan)).toHaveLength(1);
   });

@@ -5,10 +5,10 @@
  */
 import { identity } from "../../../src/identity.ts";
 import { formatAddress } from "../../../src/ip/address.ts";
+import { readAllRecords } from "../../../src/ipam/all-records.ts";
 import { openAllocator } from "../../../src/ipam/allocator.ts";
 import { addressAt, attributesOf } from "../../../src/ipam/block.ts";
 import { findProblems } from "../../../src/ipam/invariants.ts";
-import { readWorld } from "../../../src/ipam/world.ts";
 import { VERSION } from "../../../src/version.ts";
 import { request } from "../../../test/support/ipam.ts";
 import { FORMER_PODS, FORMER_TUNNELS } from "../../../test/support/older-cluster/resources.ts";
@@ -121,7 +121,7 @@ export class AddressUsers {
 
   /** What is wrong with the addresses in the present storage. */
   async problems(): Promise<readonly string[]> {
-    const world = await readWorld(this.api.userStore);
+    const world = await readAllRecords(this.api.userStore);
     const corrupt = findProblems(world).filter(({ severity }) => severity === "corrupt");
     const holders = new Map<string, string[]>();
     for (const block of world.blocks) {

@@ -5,9 +5,9 @@ import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
+import { readAllRecords } from "../../ipam/all-records.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
-import { readWorld } from "../../ipam/world.ts";
 import { writeAffinity } from "../../model/block-affinity.ts";
 import { affineNode } from "../../model/ipam-block.ts";
 import { affinityKey, resourceKey } from "../../model/keys.ts";
@@ -27,17 +27,17 @@ beforeEach(async () => {
 
 const allocator = () => openAllocator(store, means());
 const ctl = (words: string, on: Datastore = store): Promise<AdminRun> => runInside(words.split(" "), { store: on });
-const problems = async () => findProblems(await readWorld(store));
+const problems = async () => findProblems(await readAllRecords(store));
 
 /** The node of each block, and the nodes with claims. */
 async function owners(): Promise<{ blocks: readonly (string | undefined)[]; claims: readonly string[] }> {
-  const { blocks, affinities } = await readWorld(store);
+  const { blocks, affinities } = await readAllRecords(store);
   return { blocks: blocks.map(affineNode), claims: affinities.map(({ node }) => node) };
 }
 
 /** Leaves the node with an empty block of each family. */
 async function claimBlocks(node: string): Promise<void> {
-  await allocator().assign(request(`net.${node}`, { node, wishes: DUAL }));
+  await allocator().assign(request(`net.${node}`, { node, addressRequests: DUAL }));
   await allocator().releaseHandle({ handle: `net.${node}`, node });
 }
 
@@ -203,7 +203,7 @@ describe("delete ippool", () => {
     });
 
     expect((await ctl("delete ippool blue", late)).code).toBe(EXIT_FAILED);
-    expect((await readWorld(store)).handles.map(({ handleId }) => handleId).toSorted()).toEqual([
+    expect((await readAllRecords(store)).handles.map(({ handleId }) => handleId).toSorted()).toEqual([
       "net.late",
       "vxlan-tunnel-addr-node-1",
     ]);

@@ -5,9 +5,9 @@ import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
+import { readAllRecords, readValidRecords } from "../../ipam/all-records.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
-import { readReadableWorld, readWorld } from "../../ipam/world.ts";
 import { blocksPrefix } from "../../model/keys.ts";
 import { NODE, POOL } from "../../model/kinds.ts";
 import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
@@ -66,14 +66,14 @@ describe("delete ippool, with the address of a tunnel in it that a node uses", (
     const wait = async () => {
       looks += 1;
       if (looks < 3) return;
-      expect((await readWorld(store)).pools).toEqual([]);
+      expect((await readAllRecords(store)).pools).toEqual([]);
       expect(await held()).toHaveLength(looks === 3 ? 1 : 0);
       await recordTunnel([]);
       await allocator().releaseHandle(OWNER);
     };
 
     expect(await deletePool({ wait })).toEqual({ code: EXIT_OK, stdout: "ippool/blue deleted\n", stderr: "" });
-    const world = await readWorld(store);
+    const world = await readAllRecords(store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
   });
 
@@ -90,13 +90,13 @@ describe("delete ippool, with the address of a tunnel in it that a node uses", (
       waited: 5_500,
     });
     expect(await held()).toHaveLength(1);
-    expect(findProblems(await readWorld(store)).filter(({ severity }) => severity === "corrupt")).toEqual([]);
+    expect(findProblems(await readAllRecords(store)).filter(({ severity }) => severity === "corrupt")).toEqual([]);
     await allocator().releaseHandle(OWNER);
     const rested = new Date("2026-01-02T03:07:05Z");
     for (const command of ["node register", "ipam gc"]) {
       expect((await runInside([...command.split(" "), "--name", "node-1"], { store, now: rested })).code).toBe(EXIT_OK);
     }
-    const world = await readWorld(store);
+    const world = await readAllRecords(store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
   });
 
@@ -187,12 +187,12 @@ describe("delete ippool, with the address of a tunnel in it that a node uses", (
 });
 
 describe("delete ippool, with the address of a tunnel in it whose node is gone", () => {
-  const affinities = async () => (await readReadableWorld(store)).world.affinities.map(({ node }) => node);
+  const affinities = async () => (await readValidRecords(store)).records.affinities.map(({ node }) => node);
 
   test("releases the address and its block", async () => {
     await removeNode();
     expect(await deletePool()).toEqual({ code: EXIT_OK, stdout: "ippool/blue deleted\n", stderr: "" });
-    const world = await readWorld(store);
+    const world = await readAllRecords(store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
   });
 

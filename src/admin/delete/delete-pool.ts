@@ -16,7 +16,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
 import { type ErrorKind, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { deleteLeftBlock, isLeft } from "../../ipam/release/left-block.ts";
+import { deleteUnneededBlock, isEmptyWithoutNode } from "../../ipam/release/block-after-release.ts";
 import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
@@ -65,7 +65,8 @@ export async function deletePool(
     const pools = (await findPools(store)).readable;
     const outside = readable.filter((block) => !isInPool(block, pools));
     // Nothing is assigned from them: their addresses need not rest.
-    for (const { cidr } of outside.filter(isLeft)) await deleteLeftBlock(store, cidr, isLeft);
+    for (const { cidr } of outside.filter(isEmptyWithoutNode))
+      await deleteUnneededBlock(store, cidr, isEmptyWithoutNode);
     return { action: "deleted", ...noteOf({ readable: outside, unreadable }) };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;

@@ -17,9 +17,9 @@ import type { Change } from "../../datastore/datastore.ts";
 import { type MemoryOptions, openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
 import { API_VERSION } from "../../identity.ts";
+import { readAllRecords } from "../../ipam/all-records.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
-import { readWorld } from "../../ipam/world.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey, resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
@@ -72,7 +72,7 @@ describe("ipam show", () => {
 
   test("counts reserved addresses as not free, each once", async () => {
     await seed(store, reservationChange("r", ["10.0.0.0/30", "10.0.0.1", "10.9.0.0/16"]));
-    await assign("net.a", { wishes: [{ kind: "given", address: { family: 4, value: 0x0a00_0001n } }] });
+    await assign("net.a", { addressRequests: [{ kind: "given", address: { family: 4, value: 0x0a00_0001n } }] });
     const { pools } = await json("ipam show");
 
     expect(pools).toEqual([
@@ -98,7 +98,7 @@ describe("ipam show", () => {
 
   test("--addresses lists every address with its place and owner", async () => {
     await seed(store, poolChange("six", "fd00::/122"));
-    await assign("net.b", { wishes: [{ kind: "automatic", family: 6 }] });
+    await assign("net.b", { addressRequests: [{ kind: "automatic", family: 6 }] });
     const address = await assign("net.a", { attributes: { pod: "web-0", namespace: "prod", node: "node-1" } });
     const { addresses } = await json("ipam show --addresses");
 
@@ -211,7 +211,7 @@ describe("ipam show", () => {
   test("lists blocks in the order of their addresses", async () => {
     await seed(store, poolChange("cut", "10.0.1.0/28", { blockSize: 30 }));
     for (const value of [0x0a00_010cn, 0x0a00_0104n, 0x0a00_0100n]) {
-      await assign(`net.${value}`, { wishes: [{ kind: "given", address: { family: 4, value } }] });
+      await assign(`net.${value}`, { addressRequests: [{ kind: "given", address: { family: 4, value } }] });
     }
     const { pools } = await json("ipam show --show-blocks");
 
@@ -300,7 +300,7 @@ describe("ipam check", () => {
     expect((await ctl("ipam check")).code).toBe(EXIT_FAILED);
     await ctl("ipam check --fix");
     await ctl("ipam check --fix");
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
     expect((await ctl("ipam check")).code).toBe(EXIT_OK);
     expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "in use", handle: "net.a" });
   });
@@ -315,7 +315,7 @@ describe("ipam check", () => {
     expect((await ctl("ipam check")).code).toBe(EXIT_OK);
     await letRest(store);
     expect((await json("ipam check --fix")).findings).toMatchObject([{ kind: "block-abandoned", fixed: true }]);
-    expect((await readWorld(store)).blocks).toEqual([]);
+    expect((await readAllRecords(store)).blocks).toEqual([]);
   });
 
   test("reports addresses outside all pools, and does not change them", async () => {

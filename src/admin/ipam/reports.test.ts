@@ -148,7 +148,7 @@ describe("ipam release --from-report", () => {
       address: { family: 4, value: 0x0a00_0000n + BigInt(again.split(".")[3] ?? 0) },
     } as const;
     const rested = openAllocator(store, means({ now: () => new Date(LATER.getTime() + 180_000), lock: "ignore" }));
-    await rested.assign(request("net.new", { network: "net", wishes: [family] }));
+    await rested.assign(request("net.new", { network: "net", addressRequests: [family] }));
     await seed(
       store,
       put("WorkloadEndpoint", "workloadendpoints", { name: "b", namespace: "red" }, { ipNetworks: [`${named}/32`] }),

@@ -35,17 +35,17 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
   }
   const names = await knownNames(context, given, read);
   const all = countedRules(read, names.ofInterface);
-  const wish = wishOf(all, names, { wanted, forWhom: given.values.get("for") });
+  const filter = filterOf(all, names, { wanted, forWhom: given.values.get("for") });
   const hasDropped = given.switches.has("dropped");
-  const rows = all.filter((row) => wish.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)));
+  const rows = all.filter((row) => filter.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)));
   if (wantsJson(given))
     context.stdout(`${JSON.stringify({ rules: rows.map(({ title: _, ...row }) => row) }, undefined, 2)}\n`);
   else if (rows.length > 0) context.stdout(tableOf(rows, stdoutPage(context)));
-  if (wish.isOfEndpoint && !wantsJson(given) && rows.some(({ endpoints }) => endpoints.length > 1))
+  if (filter.isOfEndpoint && !wantsJson(given) && rows.some(({ endpoints }) => endpoints.length > 1))
     context.stderr("Note: a rule counts packets of all endpoints in its row.\n");
   if (rows.length > 0) return EXIT_OK;
-  if (wish.missing !== undefined && !hasDropped) {
-    context.stderr(wish.missing);
+  if (filter.missing !== undefined && !hasDropped) {
+    context.stderr(filter.missing);
     return EXIT_FAILED;
   }
   if (!wantsJson(given)) context.stderr(hasDropped ? "No packet was dropped.\n" : "No rule has counted a packet.\n");
@@ -60,7 +60,7 @@ interface Wish {
 }
 
 /** A policy and a container may have the same name: then the operand is the policy, and `--for` the container. */
-function wishOf(
+function filterOf(
   all: readonly CountedRule[],
   names: KnownNames,
   { wanted, forWhom }: { readonly wanted: string | undefined; readonly forWhom: string | undefined },

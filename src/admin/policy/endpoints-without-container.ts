@@ -3,7 +3,7 @@
  * The missing interface is evidence, on this host alone.
  */
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import { isWithoutLink } from "../../upkeep/left-endpoints.ts";
+import { isWithoutLink } from "../../upkeep/orphaned-endpoints.ts";
 import type { Context } from "../main/command.ts";
 import { titleOf } from "./explain/peer.ts";
 

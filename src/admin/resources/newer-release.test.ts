@@ -54,7 +54,7 @@ describe("fields of a newer release", () => {
   test("survive a failed delete", async () => {
     await apply("red", { cidr: "10.0.1.0/24" });
     await openAllocator(store, means()).assign(
-      request("net.c1", { wishes: [{ kind: "automatic", family: 4, pools: ["blue"] }] }),
+      request("net.c1", { addressRequests: [{ kind: "automatic", family: 4, pools: ["blue"] }] }),
     );
     expect((await ctl("delete pool blue")).code).toBe(EXIT_FAILED);
 

@@ -3,8 +3,8 @@ import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/
 import { means, nodeChange, poolChange, prefix, request, seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { readAllRecords } from "../../ipam/all-records.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
-import { readWorld } from "../../ipam/world.ts";
 import { affinityKey, blockKey, blocksPrefix, resourceKey } from "../../model/keys.ts";
 import { PUBLIC_KINDS } from "../../model/kinds.ts";
 import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
@@ -62,7 +62,7 @@ describe("an unreadable pool", () => {
   beforeEach(async () => {
     await seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 28 }), poolChange("red", "10.0.1.0/24"));
     await openAllocator(store, means()).assign(
-      request("net.a", { wishes: [{ kind: "automatic", family: 4, pools: ["blue"] }] }),
+      request("net.a", { addressRequests: [{ kind: "automatic", family: 4, pools: ["blue"] }] }),
     );
     await put(blue, '{"metadata":{"name":"blue"},"spec":{"cidr":7}}');
   });
@@ -169,7 +169,7 @@ describe("an unreadable block", () => {
     expect(await keysLeft()).toContain(affinityKey("node-1", OTHER));
     await seed(store, { kind: "delete", key: blockKey(OTHER), revision: await revisionOf(blockKey(OTHER)) });
     expect((await ctl("delete node node-1")).code).toBe(EXIT_OK);
-    expect((await readWorld(store)).affinities).toEqual([]);
+    expect((await readAllRecords(store)).affinities).toEqual([]);
   });
 
   test("does not concern a node that does not claim it", async () => {

@@ -92,12 +92,12 @@ async function findExample({ listFolder }: Pick<Context, "listFolder">): Promise
 function poolRefusals({ ipam }: NetworkConfig, { pools, policy }: Records, node: string): readonly string[] {
   if (ipam.type !== identity.ipamType || pools === undefined) return [];
   const labels = policy?.nodes.find(({ metadata }) => metadata.name === node)?.metadata.labels ?? {};
-  const wish = { unreadable: pools.unreadable, intendedUse: "Workload", node, labels };
-  const wishes = [
-    ...(ipam.assignIpv4 ? [{ ...wish, family: 4 as const, asked: ipam.ipv4Pools }] : []),
-    ...(ipam.assignIpv6 ? [{ ...wish, family: 6 as const, asked: ipam.ipv6Pools }] : []),
+  const criteria = { unreadable: pools.unreadable, intendedUse: "Workload", node, labels };
+  const addressRequests = [
+    ...(ipam.assignIpv4 ? [{ ...criteria, family: 4 as const, asked: ipam.ipv4Pools }] : []),
+    ...(ipam.assignIpv6 ? [{ ...criteria, family: 6 as const, asked: ipam.ipv6Pools }] : []),
   ];
-  return wishes.flatMap((each) => {
+  return addressRequests.flatMap((each) => {
     try {
       choosePools(pools.readable, each);
       return [];

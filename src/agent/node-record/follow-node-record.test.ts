@@ -14,7 +14,7 @@ test("followNodeRecord() tries again with growing pauses, at most 30 s, while a 
   const allocator = openAllocator(store, means());
   await allocator.assign({
     ...{ handle: "other", node: "node-1", attributes: {}, intendedUse: "Workload" },
-    wishes: [{ kind: "automatic", family: 4 }],
+    addressRequests: [{ kind: "automatic", family: 4 }],
   });
   const [node, pool] = changes.map((change) => ({ key: change.key, value: change.kind === "put" ? change.value : "" }));
   if (node === undefined || pool === undefined) throw new Error("nothing was made");

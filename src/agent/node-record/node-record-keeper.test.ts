@@ -7,12 +7,12 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { readAllRecords } from "../../ipam/all-records.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { addressAt } from "../../ipam/block.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { allocationsIn } from "../../ipam/leaks/allocations.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
-import { readWorld } from "../../ipam/world.ts";
 import type { OrchestratorNode } from "../../kube/orchestrator-node.ts";
 import type { HostAddress } from "../../linux/rtnetlink/host-addresses.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
@@ -96,13 +96,13 @@ async function specOf(table: MemoryTable) {
 
 /** Of all tunnels: what IPAM has recorded. */
 async function taken(table: MemoryTable): Promise<readonly string[]> {
-  const { handles } = await readWorld(openMemory(table));
+  const { handles } = await readAllRecords(openMemory(table));
   return handles.map(({ handleId }) => handleId).toSorted();
 }
 
 /** The addresses in use. */
 async function used(table: MemoryTable): Promise<readonly string[]> {
-  const { blocks } = await readWorld(openMemory(table));
+  const { blocks } = await readAllRecords(openMemory(table));
   return blocks.flatMap((block) =>
     block.allocations.flatMap((index, ordinal) =>
       index === undefined ? [] : formatAddress(addressAt(block, ordinal)),
@@ -125,7 +125,7 @@ function putOf(pool: IPPool): Change {
 async function fill(table: MemoryTable, pool: string): Promise<void> {
   await openAllocator(openMemory(table), means()).assign({
     ...{ handle: "other", node: "node-1", attributes: {}, intendedUse: "Workload" },
-    wishes: [{ kind: "automatic", family: 4, pools: [pool] }],
+    addressRequests: [{ kind: "automatic", family: 4, pools: [pool] }],
   });
 }
 
@@ -233,7 +233,7 @@ describe("the record of a node", () => {
       "vxlan-tunnel-addr-node-1",
       "vxlan-v6-tunnel-addr-node-1",
     ]);
-    const world = await readWorld(openMemory(table));
+    const world = await readAllRecords(openMemory(table));
     const attributes = world.blocks.flatMap(({ attributes }) => attributes.map(({ secondary }) => secondary));
     expect(attributes.map(({ node, type }) => `${node} ${type}`).toSorted()).toEqual([
       "node-1 ipipTunnelAddress",
@@ -388,7 +388,7 @@ describe("the record of a node", () => {
         await agent(table).look();
         expect(await used(table)).toEqual([expect.stringMatching(/^10\.2\.0\./)]);
         expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.2.0.");
-        const problems = findProblems(await readWorld(openMemory(table)));
+        const problems = findProblems(await readAllRecords(openMemory(table)));
         expect(problems.filter(({ severity }) => severity === "corrupt")).toEqual([]);
       }
     }
@@ -434,7 +434,7 @@ describe("the record of a node", () => {
     const table = await cluster(VXLAN);
     await agent(table).look();
     const store = openMemory(table);
-    const { blocks } = await readWorld(store);
+    const { blocks } = await readAllRecords(store);
     const decided = blocks.flatMap(allocationsIn).map((allocation) => ({ allocation, reason: "node node-1 is gone" }));
     await seed(store, nodeChange("node-1"));
     await agent(table).look();
@@ -552,7 +552,7 @@ describe("the record of a node", () => {
         isDone = !(await isStopped(killed.look()));
         await agent(table).look();
         const spec = await specOf(table);
-        const { blocks } = await readWorld(openMemory(table));
+        const { blocks } = await readAllRecords(openMemory(table));
         const used = blocks.flatMap(({ allocations }) => allocations.filter((each) => each !== undefined));
         expect({ after, count: used.length, handles: await taken(table) }).toEqual({
           after,
@@ -570,7 +570,7 @@ describe("the record of a node", () => {
         await isStopped(second.look());
         await agent(table).look();
         expect([await taken(table), (await specOf(table))?.ipv4VXLANTunnelAddr]).toEqual([[], undefined]);
-        const problems = findProblems(await readWorld(openMemory(table)));
+        const problems = findProblems(await readAllRecords(openMemory(table)));
         expect(problems.filter(({ severity }) => severity === "corrupt")).toEqual([]);
       }
     }

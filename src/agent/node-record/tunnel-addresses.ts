@@ -181,7 +181,7 @@ export class TunnelAddresses {
       ...(replaced.length === 0 ? {} : { replaced }),
       renewsHeld: true,
       intendedUse: "Tunnel",
-      wishes: [{ kind: "automatic", family, pools }],
+      addressRequests: [{ kind: "automatic", family, pools }],
     });
     const taken = addresses.map(({ address }) => address);
     this.held.set(kind, [...taken, ...replaced]);

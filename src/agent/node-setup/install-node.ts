@@ -22,7 +22,6 @@ import { requestAccountToken } from "./account-token.ts";
 import { pathInContainer } from "./container-root.ts";
 import { createDefaultResources, defaultResources } from "./default-resources.ts";
 import { etcdSecrets } from "./etcd-secrets.ts";
-import { isOfNetworkManager, KEEP_OFF_DIRECTORIES, keepOffEntries } from "./keep-off.ts";
 import { pluginKubeconfig } from "./kubeconfig.ts";
 import {
   AGENT_NETWORK_LIST,
@@ -40,6 +39,7 @@ import { type ConfigFile, hidingConfigs, isFormerConfig, namesBefore, SET_ASIDE 
 import { refuseUnmovedStorage } from "./refuse-unmoved-storage.ts";
 import { reloadNetworkManager } from "./reload-network-manager.ts";
 import { type InstallSettings, readInstallSettings } from "./settings.ts";
+import { isOfNetworkManager, UNMANAGED_LINKS_DIRECTORIES, unmanagedLinkEntries } from "./unmanaged-links.ts";
 
 const LOCK_MILLISECONDS = 60_000;
 const LOOPBACK = "loopback";
@@ -67,7 +67,7 @@ export async function installNode(own: AgentProcess): Promise<void> {
   const listPath = managesCni ? networkListPath(configDirectory) : AGENT_NETWORK_LIST;
   const programs = { executable: OWN_PROGRAM, names: own.programNames };
   await writeFiles(own, [
-    ...keepOffEntries(KEEP_OFF_DIRECTORIES.filter((path) => existsSync(path))),
+    ...unmanagedLinkEntries(UNMANAGED_LINKS_DIRECTORIES.filter((path) => existsSync(path))),
     ...(managesCni ? programEntries(binDirectory, programs) : []),
     ...secrets.map(({ name, text }) => secretEntry(`${directory}/${name}`, text)),
     ...ownAccess,

@@ -3,7 +3,7 @@
  * Files that the release writes with one content only are removed if they have that content: the names of some programs
  * may belong to other plugins. Pure.
  */
-import { KEEP_OFF_DIRECTORIES, keepOffEntries } from "./keep-off.ts";
+
 import {
   AGENT_NETWORK_LIST,
   etcdFilesDirectory,
@@ -14,6 +14,7 @@ import {
   programEntries,
   secretEntry,
 } from "./layout.ts";
+import { UNMANAGED_LINKS_DIRECTORIES, unmanagedLinkEntries } from "./unmanaged-links.ts";
 
 export interface KnownPlaces {
   readonly binDirectory: string;
@@ -27,7 +28,7 @@ export function knownEntries({ binDirectory, configDirectory, etcdFiles, program
   const directories = [true, false].map((managesCni) => etcdFilesDirectory(configDirectory, managesCni));
   const secrets = directories.flatMap((directory) => etcdFiles.map((name) => `${directory}/${name}`));
   const entries: readonly InstalledEntry[] = [
-    ...keepOffEntries(KEEP_OFF_DIRECTORIES),
+    ...unmanagedLinkEntries(UNMANAGED_LINKS_DIRECTORIES),
     ...programEntries(binDirectory, programs),
     ...[...secrets, kubeconfigPath(configDirectory)].map((path) => secretEntry(path, "")),
     networkListEntry(AGENT_NETWORK_LIST, ""),

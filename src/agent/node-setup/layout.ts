@@ -2,7 +2,7 @@
  * What an installation on a node consists of, in the order in which it is written. A container runtime uses the network
  * as soon as it finds the network config, so that is last; uninstalling goes the other way. Pure.
  *
- *   keep-off files      tell other programs that manage links to leave ours alone
+ *   unmanaged links     tell other programs that manage links to leave ours alone
  *   vendor              the executable, once; then its other names, links to it
  *   vendor-tls/         credentials for etcd
  *   vendor-kubeconfig   the plugin's access to the orchestrator's API

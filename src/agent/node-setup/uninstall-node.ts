@@ -33,7 +33,6 @@ import { ownNetworkFiles, readAgentNetwork } from "../network/agent-network.ts";
 import { type NetworkKernel, openKernelNetwork } from "../node-routes/kernel-network.ts";
 import { becomeOnlyAgent } from "../only-agent.ts";
 import { ETCD_FILE_NAMES } from "./etcd-secrets.ts";
-import { isOfNetworkManager } from "./keep-off.ts";
 import { knownEntries } from "./known-entries.ts";
 import type { InstalledEntry } from "./layout.ts";
 import { describeUsers, networkUsers } from "./network-users.ts";
@@ -44,6 +43,7 @@ import { reloadNetworkManager } from "./reload-network-manager.ts";
 import { podLinks, removeNetwork, removeTables } from "./remove-network.ts";
 import { removeRunDirectory } from "./remove-run-directory.ts";
 import { placesIn } from "./settings.ts";
+import { isOfNetworkManager } from "./unmanaged-links.ts";
 
 const LOCK_MILLISECONDS = 60_000;
 const CLOSE_MILLISECONDS = 5_000;

@@ -65,7 +65,7 @@ const add = async (container: string, node = NODE) =>
   textsOf(
     await allocatorOf().assign({
       ...podRequest(container, { pod: container, node }),
-      wishes: [{ kind: "automatic", family: 4 }],
+      addressRequests: [{ kind: "automatic", family: 4 }],
     }),
   );
 const remove = (container: string, node = NODE) => allocatorOf().releaseHandle({ handle: `net.${container}`, node });

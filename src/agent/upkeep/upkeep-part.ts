@@ -20,7 +20,7 @@ import { titleInKey } from "../../model/keys.ts";
 import { quoted } from "../../quote.ts";
 import { collectLeaks, describeCollected } from "../../upkeep/collect-leaks.ts";
 import type { HostMeans } from "../../upkeep/host-means.ts";
-import { LeftEndpoints } from "../../upkeep/left-endpoints.ts";
+import { OrphanedEndpoints } from "../../upkeep/orphaned-endpoints.ts";
 import { refuseLaterCluster } from "../../upkeep/raise-cluster-version.ts";
 import { registerForAgent } from "../../upkeep/register.ts";
 import { VERSION } from "../../version.ts";
@@ -42,7 +42,7 @@ interface Given extends Pick<FollowedNetwork, "means" | "network" | "store" | "r
 }
 
 interface Upkeep extends Given {
-  readonly left: LeftEndpoints;
+  readonly left: OrphanedEndpoints;
   /** `undefined` if the claims of the node can be listed without those of others. */
   readonly claims: FollowedClaims | undefined;
 }
@@ -50,7 +50,7 @@ interface Upkeep extends Given {
 export function upkeepPart({ log: logEach, ...given }: Given): AgentPart {
   const { clock, files } = given.means;
   const means = { elapsed: clock.elapsed, machineIdentity: files.ensureMachineIdentity };
-  const left = new LeftEndpoints(given.store, means);
+  const left = new OrphanedEndpoints(given.store, means);
   // What is found at each pass is said once.
   const warnings = onceEach((message) => logEach(message, "WARNING"));
   const log: Given["log"] = (message, level) =>
@@ -141,7 +141,7 @@ async function keepUp(upkeep: Upkeep, signal: AbortSignal): Promise<void> {
   recordNodeName(upkeep);
   await register(upkeep, signal);
   await refuseLaterCluster(upkeep.store, VERSION);
-  if (!signal.aborted) await removeLeftEndpoints(upkeep, signal);
+  if (!signal.aborted) await removeOrphanedEndpoints(upkeep, signal);
   if (!signal.aborted) await releaseLeaks(upkeep, signal);
 }
 
@@ -230,7 +230,7 @@ async function areKnown(
 }
 
 /** Pods of the orchestrator are their own endpoints, and those that another plugin connects have no link of ours. */
-async function removeLeftEndpoints(
+async function removeOrphanedEndpoints(
   { means, network, store, replica, left, log }: Upkeep,
   signal: AbortSignal,
 ): Promise<void> {

@@ -11,12 +11,12 @@ import { proofSize } from "../../../test/support/proof-size.ts";
 import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { readAllRecords } from "../../ipam/all-records.ts";
 import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import { REST_MILLISECONDS } from "../../ipam/rest.ts";
-import { readWorld } from "../../ipam/world.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { writeHandle } from "../../model/ipam-handle.ts";
 import { ALL_BORROWED_PREFIX, handleKey, resourceKey } from "../../model/keys.ts";
@@ -191,12 +191,12 @@ describe("the leak collection", () => {
       await collector.look();
     }
     expect((await cluster.recorded()).size).toBe(0);
-    const resting = await readWorld(cluster.store);
+    const resting = await readAllRecords(cluster.store);
     expect(resting.blocks.map(({ affinity }) => affinity)).toEqual([undefined, undefined]);
     expect([resting.affinities, findProblems(resting)]).toEqual([[], []]);
     await letRest({ cluster, collector });
 
-    const world = await readWorld(cluster.store);
+    const world = await readAllRecords(cluster.store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
   });
 
@@ -222,7 +222,7 @@ describe("the leak collection", () => {
       }
       expect(await borrowings()).toEqual([]);
       expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
-      expect(findProblems(await readWorld(cluster.store))).toEqual([]);
+      expect(findProblems(await readAllRecords(cluster.store))).toEqual([]);
     },
   );
 
@@ -321,18 +321,18 @@ describe("the leak collection", () => {
       return seed(cluster.store, { kind: "put", key, value: clusterInformation.write(information) });
     };
     await lock(false);
-    const before = await readWorld(cluster.store);
+    const before = await readAllRecords(cluster.store);
     await cluster.loseNode("n1");
     for (let look = 0; look < 2; look += 1) {
       await collector.catchUp();
       expect(await rejectionOf(() => collector.look())).toBeInstanceOf(DatastoreLocked);
     }
-    expect(await readWorld(cluster.store)).toEqual(before);
+    expect(await readAllRecords(cluster.store)).toEqual(before);
 
     await lock(true);
     await collector.catchUp();
     await collector.look();
-    expect((await readWorld(cluster.store)).handles).toEqual([]);
+    expect((await readAllRecords(cluster.store)).handles).toEqual([]);
   });
 
   test("keeps the tunnel address of a node as long as the node exists, and then releases it with its claims", async () => {
@@ -340,7 +340,7 @@ describe("the leak collection", () => {
     await cluster.remove("a", true);
     await cluster.allocator.assign({
       ...{ handle: "vxlan-tunnel-addr-n1", node: "n1", attributes: { type: "vxlanTunnelAddress" } },
-      ...{ intendedUse: "Tunnel", wishes: [{ kind: "automatic", family: 4 }] },
+      ...{ intendedUse: "Tunnel", addressRequests: [{ kind: "automatic", family: 4 }] },
     });
     await waitForGrace({ cluster, collector });
     await collector.look();
@@ -352,7 +352,7 @@ describe("the leak collection", () => {
       await collector.look();
     }
     await letRest({ cluster, collector });
-    const world = await readWorld(cluster.store);
+    const world = await readAllRecords(cluster.store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
     expect(collector.logged.join()).toContain("(VXLAN tunnel of node n1): node n1 is gone");
   });
@@ -366,7 +366,7 @@ describe("the leak collection", () => {
       await cluster.add(name);
       cluster.report(name);
     }
-    const [block = ""] = (await readWorld(cluster.store)).blocks.map(({ cidr }) => formatPrefix(cidr));
+    const [block = ""] = (await readAllRecords(cluster.store)).blocks.map(({ cidr }) => formatPrefix(cidr));
     const leave = (handle: string, node: string) =>
       cluster.store.commit([
         {
@@ -376,7 +376,8 @@ describe("the leak collection", () => {
           node,
         },
       ]);
-    const handles = async () => (await readWorld(cluster.store)).handles.map(({ handleId }) => handleId).toSorted();
+    const handles = async () =>
+      (await readAllRecords(cluster.store)).handles.map(({ handleId }) => handleId).toSorted();
     const before = await handles();
     expect(before).toHaveLength(2);
     await leave("net.former", "n0");
@@ -414,7 +415,7 @@ describe("the leak collection", () => {
     await collector.look();
 
     expect((await cluster.recorded()).size).toBe(2);
-    expect((await readWorld(cluster.store)).affinities).not.toEqual([]);
+    expect((await readAllRecords(cluster.store)).affinities).not.toEqual([]);
   });
 
   test("keeps an address that the same container gets again between judgement and release, and all others of it", async () => {
@@ -425,8 +426,11 @@ describe("the leak collection", () => {
     collector.beforeCommit = async () => {
       if (isAgain) return;
       isAgain = true;
-      const [wish] = cluster.requestOf("c1", "a", "n1").wishes;
-      const request = { ...cluster.requestOf("c1", "a", "n1"), wishes: wish === undefined ? [] : [wish] };
+      const [addressRequest] = cluster.requestOf("c1", "a", "n1").addressRequests;
+      const request = {
+        ...cluster.requestOf("c1", "a", "n1"),
+        addressRequests: addressRequest === undefined ? [] : [addressRequest],
+      };
       await cluster.allocator.assign({ ...request, renewsHeld: true });
     };
     await collector.look();
@@ -456,7 +460,7 @@ describe("the leak collection", () => {
 
     expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
     expect([isReleased, collector.state.releasedAddresses]).toEqual([true, 0]);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("starts the grace period again after a pause, in which another one was the leader", async () => {
@@ -518,7 +522,7 @@ describe("the leak collection", () => {
 
     expect([isUsed, collector.state.releasedBlocks]).toEqual([true, 0]);
     expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
-    expect(findProblems(await readWorld(cluster.store))).toEqual([]);
+    expect(findProblems(await readAllRecords(cluster.store))).toEqual([]);
   });
 
   test("releases the others if a handle cannot be read", async () => {
@@ -554,7 +558,7 @@ describe("the leak collection", () => {
               cluster.pass(GRACE / 2);
             }
             expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
-            const problems = findProblems(await readWorld(cluster.store));
+            const problems = findProblems(await readAllRecords(cluster.store));
             const isAllowed = atomicity === "one object" ? "unfinished" : undefined;
             expect(problems.filter(({ severity }) => severity !== isAllowed)).toEqual([]);
           },

@@ -27,7 +27,7 @@ import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
 import type { LookTime } from "../../ipam/leaks/unused-since.ts";
-import { deleteLeftBlock, isLeft, isLeftAndRested } from "../../ipam/release/left-block.ts";
+import { deleteUnneededBlock, isEmptyWithoutNode, isUnneededBlock } from "../../ipam/release/block-after-release.ts";
 import { respectingLock } from "../../ipam/respecting-lock.ts";
 import { REST_MILLISECONDS } from "../../ipam/rest.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
@@ -36,7 +36,7 @@ import type { Controller } from "../controller.ts";
 import { type Facts, factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
 import { recordsWithoutNode } from "../node-names.ts";
 import { Removals } from "../removals.ts";
-import { LeftHandles } from "./left-handles.ts";
+import { OrphanedHandles } from "./orphaned-handles.ts";
 import { recordsIn } from "./records.ts";
 
 export interface CollectorMeans extends LiveObjects {
@@ -89,7 +89,7 @@ const WHILE_HELD = 60_000;
 export class LeakCollector {
   private readonly candidates = new Candidates();
   private readonly emptyBlocks = new EmptyBlocks();
-  private readonly leftHandles: LeftHandles;
+  private readonly orphanedHandles: OrphanedHandles;
   private readonly addresses: Removals;
   private readonly nodes: Removals;
   private current: Omit<CollectorState, "heldRemovals"> = {
@@ -106,7 +106,7 @@ export class LeakCollector {
     this.means = { ...means, store: respectingLock(means.store) };
     this.addresses = new Removals("addresses", means);
     this.nodes = new Removals("nodes with claims or endpoints", means);
-    this.leftHandles = new LeftHandles({ ...this.means, each: (work) => this.each(work) });
+    this.orphanedHandles = new OrphanedHandles({ ...this.means, each: (work) => this.each(work) });
   }
 
   get state(): CollectorState {
@@ -171,13 +171,13 @@ export class LeakCollector {
     const leaked = found.filter(({ isNodeGone }) => isNodeGone);
     for (const candidate of leaked) if (!isHeld(candidate)) await this.each(() => this.release(candidate));
     for (const each of surplus) await this.each(() => this.releaseSurplus(each, records));
-    this.hasLeftBlocks = records.blocks.some(isLeft);
-    const left = records.blocks.filter((block) => isLeftAndRested(block, this.means.now()));
+    this.hasLeftBlocks = records.blocks.some(isEmptyWithoutNode);
+    const left = records.blocks.filter((block) => isUnneededBlock(block, this.means.now()));
     for (const { cidr } of left) await this.each(() => this.deleteLeft(cidr));
     // What was released may have been the last of a node: the next look is soon.
     const gone = goneNodes(records).filter(({ node }) => !this.nodes.isHeld(node));
     for (const each of gone) await this.each(() => this.releaseNode(each));
-    await this.leftHandles.look(records.blocks, time);
+    await this.orphanedHandles.look(records.blocks, time);
     return true;
   }
 
@@ -230,14 +230,14 @@ export class LeakCollector {
 
   private async deleteLeft(cidr: Prefix): Promise<void> {
     const { store, now } = this.means;
-    if (!(await deleteLeftBlock(store, cidr, (block) => isLeftAndRested(block, now())))) return;
+    if (!(await deleteUnneededBlock(store, cidr, (block) => isUnneededBlock(block, now())))) return;
     this.info(`deleted block ${formatPrefix(cidr)}: it is empty, has no node, and its addresses have rested`);
   }
 
   private async releaseNode(gone: GoneNode): Promise<void> {
     const left = await releaseGoneNode(gone, this.releaseMeans);
     if (left === undefined) return;
-    this.leftHandles.expect(gone.node, this.time);
+    this.orphanedHandles.expect(gone.node, this.time);
     this.countBlocks(gone.node, left.blocks, GONE);
     for (const name of left.endpoints) this.info(`deleted endpoint ${name}: ${GONE}`);
   }
@@ -263,7 +263,7 @@ export class LeakCollector {
   /** Kinds that are not followed have no changes. */
   private isNodeDeleted({ nodes = [] }: { readonly nodes?: readonly RecordChange<unknown>[] }): boolean {
     const deleted = nodes.filter(({ kind }) => kind === "delete");
-    for (const { key } of deleted) this.leftHandles.expect(key.slice(key.lastIndexOf("/") + 1), this.time);
+    for (const { key } of deleted) this.orphanedHandles.expect(key.slice(key.lastIndexOf("/") + 1), this.time);
     return deleted.length > 0;
   }
 

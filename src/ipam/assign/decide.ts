@@ -1,5 +1,5 @@
 /**
- * One assignment as a whole: every wish of the request is met, or nothing is
+ * One assignment as a whole: every request of the request is met, or nothing is
  * committed. From the facts to the changes of one transaction.
  */
 import type { Decision, OrderedChange, Wanted } from "../../datastore/datastore.ts";
@@ -12,7 +12,7 @@ import type { Facts } from "../facts.ts";
 import { changesToTake } from "../handle.ts";
 import { requireOwnNode } from "../node-machine.ts";
 import { choosePools } from "../pools.ts";
-import type { AssignedAddress, Assignment, AssignRequest, Wish } from "../request.ts";
+import type { AddressRequest, AssignedAddress, Assignment, AssignRequest } from "../request.ts";
 import { View } from "../view.ts";
 import { fromAffineBlocks, fromReadBlocks } from "./affine-block.ts";
 import { byBorrowing, fromAnyBlock } from "./borrowed-block.ts";
@@ -36,12 +36,14 @@ export interface AssignMeans {
 }
 
 export function decideAssign(request: AssignRequest, facts: Facts, means: AssignMeans): Decision<AssignOutcome> {
-  requireOnePerFamily(request.wishes);
+  requireOnePerFamily(request.addressRequests);
   const view = new View(facts, request.node);
   const { node, machineIdentity } = request;
   if (machineIdentity !== undefined && view.knowsNode())
     requireOwnNode(view.registeredNode(), { node, machineIdentity });
-  const choices = request.wishes.map((wish) => choose(wish, openSearch(wish, { view, request, ...means })));
+  const choices = request.addressRequests.map((addressRequest) =>
+    choose(addressRequest, openSearch(addressRequest, { view, request, ...means })),
+  );
 
   const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));
   if (wanted.length > 0) return { kind: "read", wanted: withoutRepeats([...wanted, ...unreadDeselected(view)]) };
@@ -55,24 +57,27 @@ export function decideAssign(request: AssignRequest, facts: Facts, means: Assign
 
 type Made = Exclude<Choice, { kind: "read" }>;
 
-function choose(wish: Wish, search: Search): Choice {
-  if (wish.kind === "given") return givenAddress(search, wish);
+function choose(addressRequest: AddressRequest, search: Search): Choice {
+  if (addressRequest.kind === "given") return givenAddress(search, addressRequest);
   return (
     heldAddress(search) ??
-    fromReadBlocks(withPools(search, wish)) ??
-    fromAffineBlocks(withPools(search, wish)) ??
-    fromNewBlock(withPools(search, wish)) ??
-    byBorrowing(withPools(search, wish)) ??
-    fromAnyBlock(withPools(search, wish))
+    fromReadBlocks(withPools(search, addressRequest)) ??
+    fromAffineBlocks(withPools(search, addressRequest)) ??
+    fromNewBlock(withPools(search, addressRequest)) ??
+    byBorrowing(withPools(search, addressRequest)) ??
+    fromAnyBlock(withPools(search, addressRequest))
   );
 }
 
-function openSearch(wish: Wish, given: AssignMeans & { readonly view: View; readonly request: AssignRequest }): Search {
+function openSearch(
+  addressRequest: AddressRequest,
+  given: AssignMeans & { readonly view: View; readonly request: AssignRequest },
+): Search {
   const { view, request, now, isHostAddress = () => false } = given;
   return {
     view,
     request,
-    family: wish.kind === "given" ? wish.address.family : wish.family,
+    family: addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family,
     pools: [],
     isHostAddress,
     attributes: attributesFor(request, now),
@@ -82,12 +87,12 @@ function openSearch(wish: Wish, given: AssignMeans & { readonly view: View; read
 }
 
 /** Chosen only now: who holds an address gets it back, whatever became of the pools. */
-function withPools(search: Search, wish: Extract<Wish, { kind: "automatic" }>): Search {
+function withPools(search: Search, addressRequest: Extract<AddressRequest, { kind: "automatic" }>): Search {
   const { view, request, family } = search;
   const pools = choosePools(view.pools(), {
     family,
-    asked: wish.pools,
-    place: wish.poolsPlace,
+    asked: addressRequest.pools,
+    place: addressRequest.poolsPlace,
     unreadable: view.unreadablePools(),
     intendedUse: request.intendedUse,
     node: request.node,
@@ -150,7 +155,7 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
       address,
       block: block.cidr,
       ...(pool === undefined ? {} : { pool }),
-      given: request.wishes[index]?.kind === "given",
+      given: request.addressRequests[index]?.kind === "given",
       held: choice.kind === "held" || choice.wasHeld === true,
       ...(choice.kind === "take" && choice.formerNode !== undefined ? { formerNode: choice.formerNode } : {}),
     };
@@ -166,8 +171,10 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
   };
 }
 
-function requireOnePerFamily(wishes: readonly Wish[]): void {
-  const families = wishes.map((wish) => (wish.kind === "given" ? wish.address.family : wish.family));
+function requireOnePerFamily(addressRequests: readonly AddressRequest[]): void {
+  const families = addressRequests.map((addressRequest) =>
+    addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family,
+  );
   if (new Set(families).size === families.length) return;
   throw new PluginError("internal", "Cannot assign addresses: more than one of a family was asked for");
 }

@@ -15,18 +15,22 @@ import { hostAffinity } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
 import { addressAt, assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
 import { poolHolding } from "../pools.ts";
-import { isLeft } from "../release/left-block.ts";
-import type { Wish } from "../request.ts";
+import { isEmptyWithoutNode } from "../release/block-after-release.ts";
+import type { AddressRequest } from "../request.ts";
 import { describeFormerOwner, isFormerOwner, restLeft } from "../rest.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
 import { heldAddress, keepAddress } from "./held-address.ts";
 import { otherBlocksIn } from "./other-blocks.ts";
 
-export type GivenWish = Extract<Wish, { kind: "given" }>;
+export type GivenRequest = Extract<AddressRequest, { kind: "given" }>;
 
-export function givenAddress(search: Search, wish: GivenWish): Choice {
-  return whatIsHeld(search, wish.address) ?? otherThanHeld(search, wish) ?? fromPool(search, wish);
+export function givenAddress(search: Search, addressRequest: GivenRequest): Choice {
+  return (
+    whatIsHeld(search, addressRequest.address) ??
+    otherThanHeld(search, addressRequest) ??
+    fromPool(search, addressRequest)
+  );
 }
 
 /** Who holds it gets it back, whatever became of its pool. */
@@ -44,84 +48,88 @@ function whatIsHeld(search: Search, address: Address): Choice | undefined {
 }
 
 /** An attachment has one address of a family: a second one would stay unrecorded in the container. */
-function otherThanHeld(search: Search, wish: GivenWish): Choice | undefined {
+function otherThanHeld(search: Search, addressRequest: GivenRequest): Choice | undefined {
   const held = heldAddress(search);
   if (held === undefined || held.kind === "read") return held;
   const { block, ordinal } = held.kind === "take" ? held.taken : held;
   const current = formatAddress(addressAt(block, ordinal));
   throw new PluginError(
     "address-taken",
-    `Cannot assign address ${describeGiven(wish)}: the container already has "${current}" in this network`,
+    `Cannot assign address ${describeGiven(addressRequest)}: the container already has "${current}" in this network`,
     { details: "run DEL first" },
   );
 }
 
 /** `"10.0.0.5"`, and the annotation that asks for it. */
-function describeGiven({ address, place }: Pick<GivenWish, "address" | "place">): string {
+function describeGiven({ address, place }: Pick<GivenRequest, "address" | "place">): string {
   const text = `"${formatAddress(address)}"`;
   return place === undefined ? text : `${text} (${place})`;
 }
 
-function fromPool(search: Search, wish: GivenWish): Choice {
-  const { address, pools: asked, poolsPlace } = wish;
+function fromPool(search: Search, addressRequest: GivenRequest): Choice {
+  const { address, pools: asked, poolsPlace } = addressRequest;
   const { view, request, sequenceNumber } = search;
   if (search.isHostAddress(address)) {
     const reason = "this host, or its gateway, has it";
-    throw new PluginError("address-taken", `Cannot assign address ${describeGiven(wish)}: ${reason}`);
+    throw new PluginError("address-taken", `Cannot assign address ${describeGiven(addressRequest)}: ${reason}`);
   }
   const pool = poolHolding(view.pools(), address, {
     asked,
     place: poolsPlace,
-    shown: describeGiven(wish),
+    shown: describeGiven(addressRequest),
     unreadable: view.unreadablePools(),
   });
   const cidr = blockOf(address, pool.blockLength);
   const known = view.block(cidr);
   if (known.kind === "unknown") return { kind: "read", wanted: [view.wantedBlock(cidr)] };
-  if (known.kind === "present") return fromExistingBlock(search, wish, known);
+  if (known.kind === "present") return fromExistingBlock(search, addressRequest, known);
 
   const others = otherBlocksIn(search, pool);
   if (others.kind === "unread") return { kind: "read", wanted: [others.wanted] };
   if (others.kind === "found") {
-    throw new PluginError("addresses-exhausted", `Cannot assign address ${describeGiven(wish)}: ${others.reason}`);
+    throw new PluginError(
+      "addresses-exhausted",
+      `Cannot assign address ${describeGiven(addressRequest)}: ${others.reason}`,
+    );
   }
   const block = emptyBlock(cidr, hostAffinity(request.node), sequenceNumber);
   const taken = assignOrdinal(block, ordinalIn(block, address) ?? -1, search.attributes);
-  if (!taken) throw takenBy(wish, undefined);
+  if (!taken) throw takenBy(addressRequest, undefined);
   return takeAndClaim(search, { taken, before: { block }, affinity: view.affinity(cidr) });
 }
 
-function fromExistingBlock(search: Search, wish: GivenWish, known: KnownBlock): Choice {
+function fromExistingBlock(search: Search, addressRequest: GivenRequest, known: KnownBlock): Choice {
   const { view, request, attributes } = search;
   const { block } = known;
-  const ordinal = ordinalIn(block, wish.address) ?? -1;
+  const ordinal = ordinalIn(block, addressRequest.address) ?? -1;
   const owner = hostAffinity(request.node);
-  if (view.configuration().strictAffinity && block.affinity !== owner && !isLeft(block)) {
+  if (view.configuration().strictAffinity && block.affinity !== owner && !isEmptyWithoutNode(block)) {
     throw new PluginError(
       "address-taken",
-      `Cannot assign address ${describeGiven(wish)}: its block belongs to ${quoted(block.affinity ?? "nobody")} and strictAffinity is on`,
+      `Cannot assign address ${describeGiven(addressRequest)}: its block belongs to ${quoted(block.affinity ?? "nobody")} and strictAffinity is on`,
     );
   }
   const taken: Taken | undefined = assignOrdinal(
-    isLeft(block) ? { ...block, affinity: owner } : block,
+    isEmptyWithoutNode(block) ? { ...block, affinity: owner } : block,
     ordinal,
     attributes,
   );
-  if (!taken) throw takenBy(wish, attributesOf(block, ordinal));
+  if (!taken) throw takenBy(addressRequest, attributesOf(block, ordinal));
   const release = block.released?.[ordinal];
-  if (release !== undefined) requireRested(search, wish, release);
-  if (isLeft(block)) return takeAndClaim(search, { taken, before: known, affinity: view.affinity(block.cidr) });
+  if (release !== undefined) requireRested(search, addressRequest, release);
+  if (isEmptyWithoutNode(block))
+    return takeAndClaim(search, { taken, before: known, affinity: view.affinity(block.cidr) });
   return takeFrom(search, known, taken);
 }
 
 /** The former owner may have it at once: connections of its own are its own. */
-function requireRested({ attributes, now }: Search, wish: GivenWish, release: Release): void {
+function requireRested({ attributes, now }: Search, addressRequest: GivenRequest, release: Release): void {
   const left = Math.ceil(restLeft(release, now) / 1000);
   if (left === 0 || isFormerOwner(release, attributes)) return;
   const owner = describeFormerOwner(release);
   throw new PluginError(
     "try-again-later",
-    `Cannot assign address ${describeGiven(wish)}: it was released${owner === undefined ? "" : ` by ${owner}`} and rests for another ${left} s`,
+    `Cannot assign address ${describeGiven(addressRequest)}: it was released${owner === undefined ? "" : ` by ${owner}`} and rests for another ${left} s`,
     {
       details:
         "until then connections of its former owner may be tracked on other nodes; the runtime tries again, or choose another address",
@@ -129,7 +137,7 @@ function requireRested({ attributes, now }: Search, wish: GivenWish, release: Re
   );
 }
 
-function takenBy(wish: GivenWish, owner: BlockAttribute | undefined): PluginError {
+function takenBy(addressRequest: GivenRequest, owner: BlockAttribute | undefined): PluginError {
   const { pod, namespace, container, node } = owner?.secondary ?? {};
   const who = [
     container === undefined ? [] : `container ${quoted(container)}`,
@@ -139,6 +147,6 @@ function takenBy(wish: GivenWish, owner: BlockAttribute | undefined): PluginErro
   ].flat();
   return new PluginError(
     "address-taken",
-    `Cannot assign address ${describeGiven(wish)}: it is taken by ${who.join(", ")}`,
+    `Cannot assign address ${describeGiven(addressRequest)}: it is taken by ${who.join(", ")}`,
   );
 }

@@ -12,7 +12,7 @@ import { releaseCandidate } from "./release-in-cluster.ts";
 
 const request = (container: string): AssignRequest => ({
   ...podRequest(container, { pod: container, node: "n1" }),
-  wishes: [{ kind: "automatic", family: 4 }],
+  addressRequests: [{ kind: "automatic", family: 4 }],
 });
 
 /** A container of node n1 with an endpoint, whose address is judged to be leaked. */

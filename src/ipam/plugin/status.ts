@@ -36,12 +36,12 @@ async function requireAddresses(session: Session): Promise<void> {
 
   const { assignIpv4, assignIpv6, ipv4Pools, ipv6Pools } = config.ipam;
   const { pools: decoded, unreadable } = decodePools(pools);
-  const wish = {
+  const addressRequest = {
     unreadable,
     intendedUse: "Workload",
     node,
     labels: registered === undefined ? {} : decodeNode(registered).labels,
   };
-  if (assignIpv4) choosePools(decoded, { ...wish, family: 4, asked: ipv4Pools });
-  if (assignIpv6) choosePools(decoded, { ...wish, family: 6, asked: ipv6Pools });
+  if (assignIpv4) choosePools(decoded, { ...addressRequest, family: 4, asked: ipv4Pools });
+  if (assignIpv6) choosePools(decoded, { ...addressRequest, family: 6, asked: ipv6Pools });
 }

@@ -17,7 +17,7 @@ import type { Facts } from "../facts.ts";
 import { changesToGiveOf } from "../handle.ts";
 import type { GuardedAddress, Released, ReleaseRule } from "../request.ts";
 import { blockName, type KnownBlock, View } from "../view.ts";
-import { leftBlockChange } from "./left-block.ts";
+import { changeAfterRelease } from "./block-after-release.ts";
 
 /** More addresses at once would not fit into one transaction. */
 export const ADDRESSES_AT_ONCE = 8;
@@ -36,7 +36,7 @@ export function decideReleaseAddresses(
   { now, rule = "each" }: { readonly now: Date; readonly rule?: ReleaseRule | undefined },
 ): Decision<Released> {
   const view = new View(facts, "");
-  const sorted = addresses.map((wish) => ({ wish, verdict: judgeAll(wish, view) }));
+  const sorted = addresses.map((addressRequest) => ({ addressRequest, verdict: judgeAll(addressRequest, view) }));
   if (rule === "all or none" && sorted.some(({ verdict }) => verdict.kind === "refused")) {
     const refused = addresses.map(({ address }) => address);
     return { kind: "commit", changes: [], outcome: { released: [], absent: [], refused } };
@@ -59,11 +59,11 @@ export function decideReleaseAddresses(
   }));
   const left: readonly IPAMBlock[] = blocks.map((each) => each.left);
   const addressesThat = (kind: Verdict["kind"]) =>
-    sorted.filter(({ verdict }) => verdict.kind === kind).map(({ wish }) => wish.address);
+    sorted.filter(({ verdict }) => verdict.kind === kind).map(({ addressRequest }) => addressRequest.address);
   return {
     kind: "commit",
     changes: [
-      ...blocks.map((each) => leftBlockChange(each.left, each.known.revision)),
+      ...blocks.map((each) => changeAfterRelease(each.left, each.known.revision)),
       ...handles.flatMap((handle) => changesToGiveOf(view, handle, left)),
     ],
     outcome: {
@@ -81,27 +81,29 @@ type Verdict =
   | { readonly kind: "refused" };
 
 /** Of blocks that overlap, the one counts that has the address allocated to the expected owner. */
-function judgeAll(wish: GuardedAddress, view: View): Verdict {
-  const verdicts = [...view.knownBlocks(wish.address.family)].flatMap((known) => judge(wish, known) ?? []);
+function judgeAll(addressRequest: GuardedAddress, view: View): Verdict {
+  const verdicts = [...view.knownBlocks(addressRequest.address.family)].flatMap(
+    (known) => judge(addressRequest, known) ?? [],
+  );
   const first = (kind: Verdict["kind"]) => verdicts.find((verdict) => verdict.kind === kind);
   return first("release") ?? first("refused") ?? first("absent") ?? { kind: "absent" };
 }
 
 /** `undefined` if the address is not in the block. */
-function judge(wish: GuardedAddress, known: KnownBlock): Verdict | undefined {
-  const ordinal = ordinalIn(known.block, wish.address);
+function judge(addressRequest: GuardedAddress, known: KnownBlock): Verdict | undefined {
+  const ordinal = ordinalIn(known.block, addressRequest.address);
   if (ordinal === undefined) return undefined;
   if (!isAllocated(known.block, ordinal)) {
-    return wish.handle === undefined
+    return addressRequest.handle === undefined
       ? { kind: "absent" }
-      : { kind: "absent", released: { known, handle: wish.handle } };
+      : { kind: "absent", released: { known, handle: addressRequest.handle } };
   }
 
   const handle = attributesOf(known.block, ordinal)?.handleId;
   const sequenceNumber = known.block.sequenceNumberForAllocation[ordinal];
   const isOthers =
-    (wish.handle !== undefined && wish.handle !== handle) ||
-    (wish.sequenceNumber !== undefined && wish.sequenceNumber !== sequenceNumber);
+    (addressRequest.handle !== undefined && addressRequest.handle !== handle) ||
+    (addressRequest.sequenceNumber !== undefined && addressRequest.sequenceNumber !== sequenceNumber);
   if (isOthers) return { kind: "refused" };
   return { kind: "release", known, ordinal, ...(handle === undefined ? {} : { handle }) };
 }

@@ -1,6 +1,6 @@
 /**
  * Releases a host's claim on a block. An empty block is deleted with it; a block in use stays, without a node, and
- * counts as borrowed by it, and so does one whose addresses rest, until they have (left-block.ts). If the block belongs to
+ * counts as borrowed by it, and so does one whose addresses rest, until they have (block-after-release.ts). If the block belongs to
  * another node or does not exist, only the claim is deleted.
  */
 import type { Change, Decision, OrderedChange } from "../../datastore/datastore.ts";

@@ -11,7 +11,7 @@ import type { Facts } from "../facts.ts";
 import { changesToGive } from "../handle.ts";
 import type { ReleaseHandleRequest } from "../request.ts";
 import { type KnownBlock, View } from "../view.ts";
-import { leftBlockChange } from "./left-block.ts";
+import { changeAfterRelease } from "./block-after-release.ts";
 
 export interface ReleaseOutcome {
   readonly released: readonly Address[];
@@ -33,7 +33,7 @@ export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts, n
     kind: "commit",
     // The blocks first: a store that stops half way leaves a handle that leads back to what is left.
     changes: [
-      ...leaving.map(({ known }, index) => leftBlockChange(blocks[index] ?? known.block, known.revision)),
+      ...leaving.map(({ known }, index) => changeAfterRelease(blocks[index] ?? known.block, known.revision)),
       ...changesToGive(view, handles, blocks),
     ],
     outcome: {

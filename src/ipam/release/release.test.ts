@@ -3,10 +3,10 @@ import { address, letRest, means, nodeChange, poolChange, request, seed } from "
 import { type MemoryDatastore, openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
 import { formatAddress } from "../../ip/address.ts";
+import { readAllRecords } from "../all-records.ts";
 import { type Allocator, openAllocator } from "../allocator.ts";
 import { withFormerHandle } from "../former-handle.ts";
 import { findProblems } from "../invariants.ts";
-import { readWorld } from "../world.ts";
 
 let table: MemoryTable;
 let store: MemoryDatastore;
@@ -19,7 +19,7 @@ beforeEach(async () => {
   await seed(store, nodeChange("node-1"), nodeChange("node-2", { rack: "2" }));
 });
 
-const problems = async () => findProblems(await readWorld(store));
+const problems = async () => findProblems(await readAllRecords(store));
 const dual = [
   { kind: "automatic", family: 4 },
   { kind: "automatic", family: 6 },
@@ -35,7 +35,7 @@ describe("releaseHandle()", () => {
 
     expect(released).toEqual(assigned.addresses.map((each) => each.address));
     expect(again).toEqual([]);
-    const world = await readWorld(store);
+    const world = await readAllRecords(store);
     expect(world.handles).toEqual([]);
     expect(world.blocks).toHaveLength(1);
     expect(await problems()).toEqual([]);
@@ -72,19 +72,19 @@ describe("releaseHandle()", () => {
 
   test("leaves a block that becomes empty and is nobody's until its addresses have rested", async () => {
     await allocator.assign(request("net.a"));
-    const [block] = (await readWorld(store)).blocks;
+    const [block] = (await readAllRecords(store)).blocks;
     if (!block) throw new Error("expected a block");
     expect(await allocator.releaseAffinity({ node: "node-1", block: block.cidr, inUse: "keep" })).toBe("kept");
     expect(await allocator.releaseAffinity({ node: "node-1", block: block.cidr, inUse: "release" })).toBe("released");
 
     await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
-    expect((await readWorld(store)).blocks).toMatchObject([{ released: { 0: { at: expect.any(Number) } } }]);
+    expect((await readAllRecords(store)).blocks).toMatchObject([{ released: { 0: { at: expect.any(Number) } } }]);
     expect(await problems()).toEqual([]);
 
     await letRest(store);
     await allocator.assign(request("net.b"));
     await allocator.releaseHandle({ handle: "net.b", node: "node-1" });
-    expect((await readWorld(store)).blocks).toHaveLength(1);
+    expect((await readAllRecords(store)).blocks).toHaveLength(1);
   });
 });
 
@@ -106,7 +106,7 @@ describe("releaseHandle() and the handle of older releases, the container ID alo
 
     expect(await release("abc")).toHaveLength(2);
     expect(store.roundTrips).toBe(2);
-    expect((await readWorld(store)).handles).toEqual([]);
+    expect((await readAllRecords(store)).handles).toEqual([]);
     expect(await problems()).toEqual([]);
   });
 
@@ -140,10 +140,10 @@ describe("releaseHandle() and the handle of older releases, the container ID alo
 describe("releaseAddresses()", () => {
   test("releases only what still belongs to whom it is thought to belong", async () => {
     await seed(store, poolChange("blue", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
-    const { addresses } = await allocator.assign(request("net.a", { wishes: dual }));
+    const { addresses } = await allocator.assign(request("net.a", { addressRequests: dual }));
     const [four, six] = addresses.map((each) => each.address);
     if (!four || !six) throw new Error("expected two addresses");
-    const [block] = (await readWorld(store)).blocks;
+    const [block] = (await readAllRecords(store)).blocks;
     const sequenceNumber = Object.values(block?.sequenceNumberForAllocation ?? {})[0] ?? 0n;
 
     const refused = await allocator.releaseAddresses([
@@ -158,14 +158,14 @@ describe("releaseAddresses()", () => {
 
     expect(refused).toEqual({ released: [], refused: [four, six], absent: [address("192.0.2.1")] });
     expect(released.released).toEqual([four, six]);
-    expect((await readWorld(store)).handles).toEqual([]);
+    expect((await readAllRecords(store)).handles).toEqual([]);
     expect(await problems()).toEqual([]);
   });
 
   test("does not release an address that was given anew since its sequence number was read", async () => {
     await seed(store, poolChange("tiny", "10.0.0.0/32", { blockSize: 32 }));
     await allocator.assign(request("net.a"));
-    const [before] = (await readWorld(store)).blocks;
+    const [before] = (await readAllRecords(store)).blocks;
     const stale = before?.sequenceNumberForAllocation[0] ?? 0n;
     await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
     await allocator.assign(request("net.a"));

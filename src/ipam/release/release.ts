@@ -22,10 +22,10 @@ import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest, Re
 import { respectingLock } from "../respecting-lock.ts";
 import { REST_MILLISECONDS } from "../rest.ts";
 import { blockName, View, wantedBlocks } from "../view.ts";
+import { deleteUnneededBlock, isEmptyWithoutNode, isUnneededBlock } from "./block-after-release.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
 import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./decide-affinity.ts";
 import { decideReleaseHandle, type ReleaseOutcome } from "./decide-handle.ts";
-import { deleteLeftBlock, isLeft, isLeftAndRested } from "./left-block.ts";
 
 export async function releaseHandle(
   { store, means, hints }: AllocatorParts,
@@ -45,7 +45,7 @@ export async function releaseHandle(
     means,
     alongside && { ...alongside, changes: (answers, planned) => alongside.changes(answers, planned.released) },
   );
-  const [left, kept] = partition(outcome.blocks, isLeft);
+  const [left, kept] = partition(outcome.blocks, isEmptyWithoutNode);
   const next = withSeenBlocks(
     remembered,
     kept.map((block) => hintOf(block)),
@@ -92,8 +92,8 @@ async function giveBlocksBack(
     if (outcome === "released") latest = withLeftBlock(latest, blockName(cidr), rested);
   }
   for (const name of restedBlocks(latest, now.getTime()).slice(0, DELETED_AT_ONCE)) {
-    const isUnneeded = (block: IPAMBlock) => isLeftAndRested(block, now);
-    await deleteLeftBlock(unlocked, requirePrefix(name), isUnneeded).catch(() => {});
+    const isUnneeded = (block: IPAMBlock) => isUnneededBlock(block, now);
+    await deleteUnneededBlock(unlocked, requirePrefix(name), isUnneeded).catch(() => {});
     latest = withSeenBlocks(latest, [], [name]);
   }
   return latest;

@@ -8,9 +8,9 @@ import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { formatAddress } from "../../ip/address.ts";
+import { readAllRecords } from "../../ipam/all-records.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
-import { readWorld } from "../../ipam/world.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { changeRecord } from "../engine/change-record.ts";
 import { withLockTime } from "../former-storage/lock.ts";
@@ -123,7 +123,7 @@ describe("an import", () => {
       const held = await Promise.all(["one", "two"].map((node) => allocator.held(request(handle, { node }))));
       expect([...new Set(held.flat().map((each) => formatAddress(each.address)))]).toEqual([address]);
     }
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
     const used = new Set(addresses.values());
     for (let index = 0; index < 12; index += 1) {
       const node = index % 2 === 0 ? "one" : "two";
@@ -131,7 +131,7 @@ describe("an import", () => {
       expect(used.has(address)).toBe(false);
       used.add(address);
     }
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("is refused by the data of another cluster, and once the datastore is unlocked", async () => {

@@ -93,16 +93,16 @@ async function examine(
   }: { readonly fixes: boolean; readonly graceMilliseconds: number; readonly host: HostLeaks | undefined },
 ): Promise<Report> {
   const checked = await checkTwice(store, context, graceMilliseconds);
-  const { world, findings } = checked;
-  const allocations = world.blocks.flatMap(allocationsOf);
+  const { records, findings } = checked;
+  const allocations = records.blocks.flatMap(allocationsOf);
   const refusal = fixes ? refusalToRepair(findings) : undefined;
   const isRepaired = fixes && refusal === undefined;
   return {
     counts: {
-      pools: world.pools.length,
-      blocks: world.blocks.length,
+      pools: records.pools.length,
+      blocks: records.blocks.length,
       addresses: allocations.length,
-      handles: world.handles.length,
+      handles: records.handles.length,
     },
     findings: [
       ...(isRepaired ? await repairAll(store, context, { checked, graceMilliseconds }) : findings.map(notFixed)),
@@ -131,8 +131,8 @@ async function repairAll(
   context: Context,
   { checked, graceMilliseconds }: { readonly checked: Checked; readonly graceMilliseconds: number },
 ): Promise<readonly Judged[]> {
-  const { findings, world, endpoints } = checked;
-  const repairContext = { world, endpoints, store, allocator: allocatorFor(store, context), now: context.now() };
+  const { findings, records, endpoints } = checked;
+  const repairContext = { records, endpoints, store, allocator: allocatorFor(store, context), now: context.now() };
   const progress = openProgress(context, "Repairing", findings.length);
   const remedies = new Map<Finding, string>();
   for (const finding of findings) {

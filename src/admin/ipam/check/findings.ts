@@ -2,10 +2,10 @@
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { readAllEntries } from "../../../datastore/pages.ts";
 import { readEach } from "../../../datastore/read-each.ts";
-import { findProblems, type Problem, type World } from "../../../ipam/invariants.ts";
+import { readValidRecords } from "../../../ipam/all-records.ts";
+import { findProblems, type IpamRecords, type Problem } from "../../../ipam/invariants.ts";
 import { withHeldAddresses } from "../../../ipam/proven-endpoint.ts";
 import { decodeConfiguration, decodeReservation } from "../../../ipam/records.ts";
-import { readReadableWorld } from "../../../ipam/world.ts";
 import { IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../../model/keys.ts";
 import { profile } from "../../../model/profile.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../../model/workload-endpoint.ts";
@@ -16,7 +16,7 @@ import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "
 export type Finding = Problem | EndpointProblem | UnreadableRecord;
 
 export interface Checked {
-  readonly world: World;
+  readonly records: IpamRecords;
   readonly endpoints: readonly WorkloadEndpoint[];
   readonly findings: readonly Finding[];
   /** The number of addresses without an endpoint that are not reported yet: they were assigned a short time ago. */
@@ -27,10 +27,10 @@ export async function checkOnce(
   store: Datastore,
   { now, graceMilliseconds }: Pick<EndpointFacts, "now" | "graceMilliseconds">,
 ): Promise<Checked> {
-  const { world, unreadable: ofWorld } = await readReadableWorld(store);
+  const { records, unreadable: unreadableRecords } = await readValidRecords(store);
   const endpoints = readEach(await readAllEntries(store, resourcesPrefix("workloadendpoints")), ({ value, key }) =>
     // An address that only the annotations of a pod claim is not allocated to it by "--fix", and is not a finding.
-    withHeldAddresses(workloadEndpoint.read(value, key), world.blocks),
+    withHeldAddresses(workloadEndpoint.read(value, key), records.blocks),
   );
   const profiles = readEach(await readAllEntries(store, resourcesPrefix("profiles")), ({ value, key }) =>
     profile.read(value, key),
@@ -40,23 +40,23 @@ export async function checkOnce(
   const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
   const configurations = readEach(answers.flat(), decodeConfiguration);
   const unreadable = [
-    ...ofWorld,
+    ...unreadableRecords,
     ...[endpoints, profiles, reservations, configurations].flatMap((each) => each.unreadable),
   ];
   const facts = {
     endpoints: endpoints.readable,
     profiles: profiles.readable,
-    allocations: world.blocks.flatMap(allocationsOf),
-    pools: world.pools,
+    allocations: records.blocks.flatMap(allocationsOf),
+    pools: records.pools,
     now,
   };
   const ofEndpoints = findEndpointProblems({ ...facts, graceMilliseconds });
   const withoutGrace = findEndpointProblems({ ...facts, graceMilliseconds: 0 });
-  const certain = [...findProblems({ ...world, now }), ...ofEndpoints].filter(
+  const certain = [...findProblems({ ...records, now }), ...ofEndpoints].filter(
     (problem) => !unreadable.some((record) => isUncertain(problem, record)),
   );
   return {
-    world,
+    records,
     endpoints: endpoints.readable,
     findings: [...unreadable.map(describeUnreadable), ...certain],
     young: withoutGrace.length - ofEndpoints.length,

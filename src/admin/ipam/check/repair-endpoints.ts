@@ -81,8 +81,8 @@ function countedChanges(handle: string, block: IPAMBlock, entry: Entry | undefin
 }
 
 /** The block that the address is in, or would be in. */
-async function blockAround(address: Address, { world, store }: RepairContext) {
-  const existing = world.blocks.find(({ cidr }) => prefixContains(cidr, address));
+async function blockAround(address: Address, { records, store }: RepairContext) {
+  const existing = records.blocks.find(({ cidr }) => prefixContains(cidr, address));
   if (existing) return existing.cidr;
   const pool = (await findPools(store)).readable.find(({ cidr }) => prefixContains(cidr, address));
   return pool && blockOf(address, pool.blockLength);
@@ -94,9 +94,9 @@ export function usersOf(address: Address, { endpoints }: RepairContext): readonl
   return endpoints.filter((each) => addressesOfEndpoint(each).some((own) => formatAddress(own) === text));
 }
 
-export function allocationOf(address: Address, { world }: RepairContext): Allocation | undefined {
+export function allocationOf(address: Address, { records }: RepairContext): Allocation | undefined {
   const text = formatAddress(address);
-  return world.blocks
+  return records.blocks
     .filter(({ cidr }) => prefixContains(cidr, address))
     .flatMap(allocationsOf)
     .find((each) => formatAddress(each.address) === text);
@@ -119,9 +119,9 @@ async function takeAddress(address: Address, endpoint: WorkloadEndpoint, context
 }
 
 /** Whether the endpoint is stored as the check read it. */
-function isUnchanged(endpoint: WorkloadEndpoint, entry: Entry | undefined, { world }: RepairContext): entry is Entry {
+function isUnchanged(endpoint: WorkloadEndpoint, entry: Entry | undefined, { records }: RepairContext): entry is Entry {
   if (entry === undefined) return false;
-  return Bun.deepEquals(withHeldAddresses(workloadEndpoint.read(entry.value, entry.key), world.blocks), endpoint);
+  return Bun.deepEquals(withHeldAddresses(workloadEndpoint.read(entry.value, entry.key), records.blocks), endpoint);
 }
 
 function addressesOf(network: string): readonly string[] {

@@ -25,8 +25,8 @@ import type { RepairContext } from "./repair-context.ts";
 
 /** Returns what the operator can do if the blocks contradict each other. */
 export async function repairOverlap(inner: Prefix, context: RepairContext): Promise<string | undefined> {
-  const { store, world, allocator } = context;
-  const cidrs = world.blocks.map(({ cidr }) => cidr);
+  const { store, records, allocator } = context;
+  const cidrs = records.blocks.map(({ cidr }) => cidr);
   const [outer] = cidrs.filter((cidr) => prefixCovers(cidr, inner)).sort((left, right) => left.length - right.length);
   if (outer === undefined) return undefined;
   const present = await readBlocks(

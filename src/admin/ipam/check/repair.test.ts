@@ -7,9 +7,9 @@ import type { Change } from "../../../datastore/datastore.ts";
 import { type MemoryOptions, openMemory } from "../../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../../datastore/memory/table.ts";
 import { API_VERSION, identity } from "../../../identity.ts";
+import { readAllRecords } from "../../../ipam/all-records.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
-import { readWorld } from "../../../ipam/world.ts";
 import { NETWORK_ANNOTATION } from "../../../model/endpoint-labels.ts";
 import { writeBlock } from "../../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey, resourceKey } from "../../../model/keys.ts";
@@ -50,7 +50,7 @@ async function assign(handle: string, more: Parameters<typeof request>[1] = {}):
 
 /** The address of 10.0.0.0/24 that ends with this number. */
 const given = (handle: string, last: bigint, node: string) =>
-  assign(handle, { node, wishes: [{ kind: "given", address: { family: 4, value: 0x0a00_0000n + last } }] });
+  assign(handle, { node, addressRequests: [{ kind: "given", address: { family: 4, value: 0x0a00_0000n + last } }] });
 
 interface EndpointGiven {
   readonly container?: string;
@@ -83,7 +83,7 @@ const endpoints = async () => {
 
 const expectSound = async () => {
   expect(await json("ipam check")).toMatchObject({ ok: true, findings: [] });
-  expect(findProblems(await readWorld(store))).toEqual([]);
+  expect(findProblems(await readAllRecords(store))).toEqual([]);
 };
 
 describe.each(LEVELS)("ipam check --fix, %s at a time", (atomicity) => {
@@ -104,7 +104,7 @@ describe.each(LEVELS)("ipam check --fix, %s at a time", (atomicity) => {
     await expectSound();
     const owner = { handle: "net.c1", network: "net", interface: "eth0", node: "node-1" };
     expect(await allocator().releaseHandle(owner)).toHaveLength(1);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("allocates nothing to an endpoint that a DEL deletes meanwhile", async () => {
@@ -119,7 +119,7 @@ describe.each(LEVELS)("ipam check --fix, %s at a time", (atomicity) => {
     });
     await ctl("ipam check --fix", { store: racing });
 
-    expect((await readWorld(store)).handles).toEqual([]);
+    expect((await readAllRecords(store)).handles).toEqual([]);
     expect(await json("ipam show --ip 10.0.0.9")).toMatchObject({ state: "free" });
   });
 
@@ -129,7 +129,7 @@ describe.each(LEVELS)("ipam check --fix, %s at a time", (atomicity) => {
     await seed(store, endpoint("a", { container: "c1", node: "node-1", addresses: ["10.0.0.9"] }));
 
     expect((await ctl("ipam check --fix")).code).toBe(EXIT_OK);
-    expect((await readWorld(store)).handles).toEqual([
+    expect((await readAllRecords(store)).handles).toEqual([
       expect.objectContaining({ handleId: "net.c1", blocks: { "10.0.0.0/28": 2 } }),
     ]);
     await expectSound();
@@ -239,7 +239,7 @@ describe.each(LEVELS)("ipam check --fix of blocks that overlap, %s at a time", (
   }
   const owners = async (addresses: readonly string[]) =>
     Promise.all(addresses.map(async (address) => (await json(`ipam show --ip ${address}`)).handle));
-  const blockNames = async () => (await readWorld(store)).blocks.map(({ cidr }) => cidr.length);
+  const blockNames = async () => (await readAllRecords(store)).blocks.map(({ cidr }) => cidr.length);
 
   test.each([
     [26, 30, [30]],
@@ -256,7 +256,7 @@ describe.each(LEVELS)("ipam check --fix of blocks that overlap, %s at a time", (
         await allocator().releaseHandle({ handle, node: handle === "net.early" ? "node-1" : "node-2" }),
       ).toHaveLength(1);
     }
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("splits a large block into several, each with its node's claim", async () => {
@@ -296,7 +296,7 @@ describe.each(LEVELS)("ipam check --fix of blocks that overlap, %s at a time", (
 
   test("completes what was interrupted after the addresses were copied", async () => {
     const addresses = await overlap(30, 26);
-    const { blocks } = await readWorld(store);
+    const { blocks } = await readAllRecords(store);
     const [large] = blocks.filter(({ cidr }) => cidr.length === 26);
     const [small] = blocks.filter(({ cidr }) => cidr.length === 30);
     if (!large || !small) throw new Error("expected two blocks");
@@ -327,7 +327,7 @@ describe.each(LEVELS)("ipam check --fix of blocks that overlap, %s at a time", (
       isInterrupted = run.code !== EXIT_OK;
 
       expect(await owners(addresses)).toEqual(["net.early", "net.late"]);
-      const corrupt = findProblems(await readWorld(store)).filter(({ severity }) => severity === "corrupt");
+      const corrupt = findProblems(await readAllRecords(store)).filter(({ severity }) => severity === "corrupt");
       expect(corrupt.filter(({ kind }) => kind !== "blocks-overlap")).toEqual([]);
       await ctl("ipam check --fix");
       await ctl("ipam check --fix");
@@ -372,7 +372,7 @@ describe("ipam check --fix of addresses outside all pools", () => {
     async (cidr) => {
       await seed(store, poolChange("blue", cidr));
       const family = cidr.includes(":") ? 6 : 4;
-      const address = await assign("net.c1", { wishes: [{ kind: "automatic", family }] });
+      const address = await assign("net.c1", { addressRequests: [{ kind: "automatic", family }] });
       await seed(store, endpoint("a", { container: "c1", node: "node-1", addresses: [address] }));
       await ctl("delete pool blue --force");
       const { findings } = await json("ipam check --fix");
@@ -412,7 +412,7 @@ describe("ipam check --fix of addresses outside all pools", () => {
 
   test("offers no pool where another one is", async () => {
     await seed(store, poolChange("blue", "10.0.0.0/28", { blockSize: 28 }));
-    await assign("net.c1", { wishes: [{ kind: "given", address: { family: 4, value: 0x0a00_0009n } }] });
+    await assign("net.c1", { addressRequests: [{ kind: "given", address: { family: 4, value: 0x0a00_0009n } }] });
     await seed(store, poolChange("blue", "10.0.0.0/29", { blockSize: 29 }));
 
     expect(await commandsToFix()).toEqual(["ipam release --ip 10.0.0.9"]);

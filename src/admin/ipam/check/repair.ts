@@ -21,7 +21,7 @@ import { type Address, parseAddress } from "../../../ip/address.ts";
 import type { Allocator } from "../../../ipam/allocator.ts";
 import { ordinalsOf } from "../../../ipam/block.ts";
 import { blockChange, requirePrefix } from "../../../ipam/records.ts";
-import { deleteLeftBlock, isLeft } from "../../../ipam/release/left-block.ts";
+import { deleteUnneededBlock, isEmptyWithoutNode } from "../../../ipam/release/block-after-release.ts";
 import { guarded } from "../../../ipam/request.ts";
 import { type IPAMBlock, NODE_ATTRIBUTE, readBlock } from "../../../model/ipam-block.ts";
 import { blockKey } from "../../../model/keys.ts";
@@ -49,7 +49,7 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
       return undefined;
     }
     case "block-abandoned":
-      await deleteLeftBlock(context.store, requirePrefix(finding.block ?? ""), isLeft);
+      await deleteUnneededBlock(context.store, requirePrefix(finding.block ?? ""), isEmptyWithoutNode);
       return undefined;
     case "affinity-unconfirmed":
     case "block-without-affinity":
@@ -90,11 +90,16 @@ function remedyFor(finding: { readonly address?: string; readonly block?: string
     return remedyOfTunnelOutsidePools(address, secondary[NODE_ATTRIBUTE] ?? "?");
   }
   const users = usersOf(address, context).map((endpoint) => describeUser({ endpoint }));
-  return remedyOutsidePools({ address, block: requirePrefix(finding.block ?? ""), pools: context.world.pools, users });
+  return remedyOutsidePools({
+    address,
+    block: requirePrefix(finding.block ?? ""),
+    pools: context.records.pools,
+    users,
+  });
 }
 
-async function recount(handle: string, { allocator, world }: RepairContext): Promise<undefined> {
-  const blocks = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
+async function recount(handle: string, { allocator, records }: RepairContext): Promise<undefined> {
+  const blocks = records.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
   await allocator.recountHandle({ handle, likely: blocks.map(({ cidr }) => cidr) });
 }
 

@@ -32,13 +32,16 @@ beforeEach(async () => {
 interface Attached {
   readonly pod?: string;
   readonly workload?: string;
-  readonly wishes?: AssignRequest["wishes"];
+  readonly addressRequests?: AssignRequest["addressRequests"];
   readonly node?: string;
 }
 
 /** As the network plugin attaches a container. */
-async function attach(containerId: string, { pod, workload, wishes, node = "node-1" }: Attached = {}): Promise<void> {
-  const owner = { network: "net", interface: "eth0", node, ...(wishes && { wishes }) } as const;
+async function attach(
+  containerId: string,
+  { pod, workload, addressRequests, node = "node-1" }: Attached = {},
+): Promise<void> {
+  const owner = { network: "net", interface: "eth0", node, ...(addressRequests && { addressRequests }) } as const;
   const addresses = textsOf(await openAllocator(store, means()).assign(request(`net.${containerId}`, owner)));
   await putEndpoint(containerId, { pod, workload, node, addresses });
 }
@@ -120,7 +123,7 @@ function explain(words: string, cluster?: Cluster, surroundings: AdminSurroundin
 
 describe("ipam explain", () => {
   test("shows the pod's annotation that chose the pool, what it overrides, and why other pools were passed over", async () => {
-    await attach("c1", { pod: "web", wishes: [{ kind: "automatic", family: 4, pools: ["east"] }] });
+    await attach("c1", { pod: "web", addressRequests: [{ kind: "automatic", family: 4, pools: ["east"] }] });
 
     const { code, stdout, stderr } = await explain(
       "default/web",
@@ -230,7 +233,7 @@ describe("ipam explain", () => {
     });
 
     test("says that one in a block of the node is routed with the block", async () => {
-      await attach("other", { wishes: [{ kind: "automatic", family: 4, pools: ["overlay"] }] });
+      await attach("other", { addressRequests: [{ kind: "automatic", family: 4, pools: ["overlay"] }] });
       const [block] = (await store.read([{ kind: "prefix", prefix: blocksPrefix(4) }])).answers.flat();
       const cidr = JSON.parse(block?.value ?? "{}").cidr as string;
       const address = cidr.replace(/\d+\/26$/, (end) => `${Number.parseInt(end, 10) + 60}`);
@@ -280,9 +283,9 @@ describe("ipam explain", () => {
 
   test("shows that an address is in a block of another node", async () => {
     await seed(store, poolChange("tiny", "10.5.0.0/30", { blockSize: 30 }));
-    const wishes: AssignRequest["wishes"] = [{ kind: "automatic", family: 4, pools: ["tiny"] }];
-    await attach("first", { node: "node-2", wishes });
-    await attach("second", { wishes });
+    const addressRequests: AssignRequest["addressRequests"] = [{ kind: "automatic", family: 4, pools: ["tiny"] }];
+    await attach("first", { node: "node-2", addressRequests });
+    await attach("second", { addressRequests });
 
     const { stdout } = await explain("second", undefined, { files: configWith({ ipv4_pools: ["tiny"] }) });
 

@@ -3,11 +3,11 @@ import type { NetworkConfig } from "../../../config/network-config.ts";
 import { PluginError } from "../../../errors.ts";
 import { type Address, type Family, formatAddress } from "../../../ip/address.ts";
 import { prefixContains } from "../../../ip/prefix.ts";
+import { addressRequestsOf } from "../../../ipam/address-requests.ts";
 import { announcementOf } from "../../../ipam/announcement.ts";
-import { type ExplainedWish, explainWish, type RequestSource } from "../../../ipam/explain-pools.ts";
+import { type ExplainedRequest, explainRequest, type RequestSource } from "../../../ipam/explain-pools.ts";
 import type { Pool } from "../../../ipam/pools.ts";
-import { wishesOf } from "../../../ipam/wishes.ts";
-import { wishesIn } from "../../../plugin/annotated-wishes.ts";
+import { annotatedRequests } from "../../../plugin/annotated-requests.ts";
 import {
   type AnnotatedPod,
   type AnnotationName,
@@ -65,7 +65,7 @@ export interface ExplainedFloating {
   readonly routes: string;
 }
 
-export interface ExplainedFamily extends ExplainedWish {
+export interface ExplainedFamily extends ExplainedRequest {
   readonly addresses: readonly ExplainedAddress[];
 }
 
@@ -89,21 +89,29 @@ export function explainAddresses(facts: ExplainFacts): Explanation {
   }
 }
 
-function decisionsOf(facts: ExplainFacts): readonly ExplainedWish[] {
+function decisionsOf(facts: ExplainFacts): readonly ExplainedRequest[] {
   const { pod, config, pools, node, labels, configName, mostRecordedValues } = facts;
   const requests: AnnotationRequests =
     pod === undefined
       ? { pools: {} }
       : annotationRequests(pod, { features: config.features, ipamType: config.ipam.type, mostRecordedValues });
   if (requests.addressesWithoutIpam !== undefined) return withoutIpam(requests.addressesWithoutIpam.value, facts);
-  return wishesOf({ ipam: config.ipam, requested: [], annotated: wishesIn(requests) }).map((wish) => {
-    const family = wish.kind === "given" ? wish.address.family : wish.family;
-    const sources = sourcesFor(family, facts);
-    return explainWish(wish, { pools, sources, node, labels, configPlace: configPlace(family, configName) });
-  });
+  return addressRequestsOf({ ipam: config.ipam, requested: [], annotated: annotatedRequests(requests) }).map(
+    (addressRequest) => {
+      const family = addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family;
+      const sources = sourcesFor(family, facts);
+      return explainRequest(addressRequest, {
+        pools,
+        sources,
+        node,
+        labels,
+        configPlace: configPlace(family, configName),
+      });
+    },
+  );
 }
 
-function withoutIpam(addresses: readonly Address[], facts: ExplainFacts): readonly ExplainedWish[] {
+function withoutIpam(addresses: readonly Address[], facts: ExplainFacts): readonly ExplainedRequest[] {
   return addresses.map(({ family }) => {
     const [decidedBy = { place: "", value: "" }, ...overridden] = sourcesFor(family, facts);
     return { family, decidedBy, overridden, pools: [] };
@@ -138,7 +146,7 @@ function routesTo(
   return isAnnounced ? `${text} (by the settings; "node status" on the node says whether BGP runs)` : text;
 }
 
-function withAddresses(decision: ExplainedWish, facts: ExplainFacts): ExplainedFamily {
+function withAddresses(decision: ExplainedRequest, facts: ExplainFacts): ExplainedFamily {
   const { addresses, pools } = facts;
   const own = addresses.filter(({ address }) => address.family === decision.family);
   return {

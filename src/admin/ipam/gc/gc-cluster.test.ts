@@ -3,9 +3,9 @@ import { type AdminSurroundings, runInside } from "../../../../test/support/admi
 import { addressedNodeChange, means, podRequest, poolChange, seed, textsOf } from "../../../../test/support/ipam.ts";
 import { startFakeApi } from "../../../../test/support/kube-api/fake-api.ts";
 import { openMemory } from "../../../datastore/memory/memory.ts";
+import { readAllRecords } from "../../../ipam/all-records.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
-import { readWorld } from "../../../ipam/world.ts";
 import type { KubeClient } from "../../../kube/api.ts";
 import { clusterInformation } from "../../../model/cluster-information.ts";
 import { resourceKey } from "../../../model/keys.ts";
@@ -81,7 +81,7 @@ const gc = (words = "", surroundings: AdminSurroundings = {}) =>
     ...surroundings,
   });
 
-const handles = async () => (await readWorld(store)).handles.map(({ handleId }) => handleId).sort();
+const handles = async () => (await readAllRecords(store)).handles.map(({ handleId }) => handleId).sort();
 
 describe("ipam gc --cluster", () => {
   describe("with the kubeconfig of another cluster", () => {
@@ -190,10 +190,10 @@ describe("ipam gc --cluster", () => {
     const { code, stderr } = await gc();
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("20 of 20 nodes");
-    expect((await readWorld(store)).affinities).toHaveLength(40);
+    expect((await readAllRecords(store)).affinities).toHaveLength(40);
 
     expect((await gc("--yes")).code).toBe(EXIT_OK);
-    expect((await readWorld(store)).affinities).toEqual([]);
+    expect((await readAllRecords(store)).affinities).toEqual([]);
   });
 
   test("does not release most blocks at once without another word, however few nodes have them", async () => {
@@ -205,10 +205,10 @@ describe("ipam gc --cluster", () => {
     const { code, stderr } = await gc();
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("20 of 20 blocks are theirs");
-    expect((await readWorld(store)).affinities).toHaveLength(20);
+    expect((await readAllRecords(store)).affinities).toHaveLength(20);
 
     expect((await gc("--yes")).code).toBe(EXIT_OK);
-    expect((await readWorld(store)).affinities).toEqual([]);
+    expect((await readAllRecords(store)).affinities).toEqual([]);
   });
 
   test("keeps the addresses of nodes that exist: their containers may run", async () => {
@@ -248,7 +248,7 @@ describe("ipam gc --cluster", () => {
     );
     expect(stdout).toContain("Cluster: 2 leaked addresses, 2 kept for now");
     expect(await handles()).toEqual(["net.new-c", "net.runs-c"]);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("counts the grace period from the assignment, however long it is", async () => {
@@ -271,9 +271,9 @@ describe("ipam gc --cluster", () => {
     const { stdout } = await gc();
     expect(stdout).toContain("node n2 is gone, and pod red/gone does not exist");
     expect(stdout).toContain("of node n2: the node is gone; its addresses rest for another 180 s");
-    expect((await readWorld(store)).blocks.map(({ affinity }) => affinity)).toEqual([undefined, undefined]);
+    expect((await readAllRecords(store)).blocks.map(({ affinity }) => affinity)).toEqual([undefined, undefined]);
     await gc("", rested);
-    const { blocks, affinities } = await readWorld(store);
+    const { blocks, affinities } = await readAllRecords(store);
     expect([blocks, affinities, await handles()]).toEqual([[], [], []]);
   });
 
@@ -283,7 +283,7 @@ describe("ipam gc --cluster", () => {
     await gc("--dead-node n1");
     await gc("", rested);
 
-    const { blocks } = await readWorld(store);
+    const { blocks } = await readAllRecords(store);
     expect(blocks.map(({ cidr }) => cidr.network.family).sort()).toEqual([4, 6]);
   });
 

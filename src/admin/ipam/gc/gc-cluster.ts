@@ -30,7 +30,7 @@ import {
   releaseSurplusBlock,
 } from "../../../ipam/leaks/release-in-cluster.ts";
 import { decodeBlock, requirePrefix } from "../../../ipam/records.ts";
-import { deleteLeftBlock, isLeftAndRested } from "../../../ipam/release/left-block.ts";
+import { deleteUnneededBlock, isUnneededBlock } from "../../../ipam/release/block-after-release.ts";
 import { isLargeRemoval, LARGE_SHARE } from "../../../ipam/removal-brake.ts";
 import { longestRestLeft } from "../../../ipam/rest.ts";
 import type { KubeClient } from "../../../kube/api.ts";
@@ -108,8 +108,8 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
     ...(await judgeGoneNodes(goneNodes(records, left), search, { ...means, now })),
   ];
   if (!search.isDryRun) {
-    const isUnneeded = (block: IPAMBlock) => isLeftAndRested(block, now);
-    for (const { cidr } of records.blocks.filter(isUnneeded)) await deleteLeftBlock(store, cidr, isUnneeded);
+    const isUnneeded = (block: IPAMBlock) => isUnneededBlock(block, now);
+    for (const { cidr } of records.blocks.filter(isUnneeded)) await deleteUnneededBlock(store, cidr, isUnneeded);
   }
   const unjudged = all.filter((allocation) => judge(allocation, records.view).kind === "not judged").length;
   return { addresses, blocks, unjudged, unreadable };

@@ -9,10 +9,10 @@ import { openMemory } from "../../../datastore/memory/memory.ts";
 import { readAllEntries } from "../../../datastore/pages.ts";
 import { API_VERSION, identity } from "../../../identity.ts";
 import { type Address, formatAddress } from "../../../ip/address.ts";
+import { readAllRecords } from "../../../ipam/all-records.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
 import { formatMark } from "../../../ipam/link-mark.ts";
-import { readWorld } from "../../../ipam/world.ts";
 import { clusterInformation } from "../../../model/cluster-information.ts";
 import { blocksPrefix, borrowedPrefix, resourceKey } from "../../../model/keys.ts";
 import { workloadEndpointName } from "../../../model/workload-endpoint-name.ts";
@@ -69,7 +69,7 @@ const revisionOf = async (containerId: string) =>
   (await store.read([{ kind: "key", key: endpointKey("node-1", containerId) }])).answers[0]?.[0]?.revision ?? "";
 const borrowings = async (node: string) =>
   (await readAllEntries(store, borrowedPrefix(node))).map(({ key }) => key.slice(key.lastIndexOf("/") + 1));
-const handles = async () => (await readWorld(store)).handles.map(({ handleId }) => handleId).sort();
+const handles = async () => (await readAllRecords(store)).handles.map(({ handleId }) => handleId).sort();
 const linksOf = (...containers: readonly string[]) => ({
   hostLinks: {
     marks: new Set(containers.map((containerId) => formatMark({ network: "net", containerId, ifname: "eth0" }))),
@@ -88,7 +88,7 @@ describe("ipam gc", () => {
     );
     expect(await handles()).toEqual(["net.away", "net.foreign", "net.runs"]);
     expect([await hasEndpoint("node-1", "gone"), await hasEndpoint("node-1", "runs")]).toEqual([false, true]);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("releases no address whose endpoint it cannot remove: the next one finds both", async () => {
@@ -168,11 +168,11 @@ describe("ipam gc", () => {
     expect(await handles()).toEqual([]);
     // It leads to the block until the address has rested.
     expect(await borrowings("node-1")).toHaveLength(1);
-    expect(findProblems({ ...(await readWorld(store)), now: minutesLater(60) })).toEqual([]);
+    expect(findProblems({ ...(await readAllRecords(store)), now: minutesLater(60) })).toEqual([]);
 
     await gc("", { now: minutesLater(64) });
     await gc("", { now: minutesLater(64) });
-    expect([await borrowings("node-1"), (await readWorld(store)).blocks]).toEqual([[], []]);
+    expect([await borrowings("node-1"), (await readAllRecords(store)).blocks]).toEqual([[], []]);
   });
 
   test("keeps the address of a container that is restarted after a reboot, while its link is not there yet", async () => {
@@ -232,25 +232,25 @@ describe("ipam gc", () => {
   test("gives empty blocks back, except one of each pool", async () => {
     for (let index = 0; index < 12; index++) await attach(`c${index}`);
     expect((await gc("")).stdout).toContain("12 leaked addresses, 2 surplus blocks");
-    const given = await readWorld(store);
+    const given = await readAllRecords(store);
     expect([given.blocks.length, given.affinities.length]).toEqual([3, 1]);
     expect(findProblems(given)).toEqual([]);
     await gc("", { now: minutesLater(63) });
 
-    expect((await readWorld(store)).blocks).toHaveLength(1);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect((await readAllRecords(store)).blocks).toHaveLength(1);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("gives every empty block back that is in no pool any more", async () => {
     await attach("gone");
     await gc("");
-    expect((await readWorld(store)).blocks).toHaveLength(1);
+    expect((await readAllRecords(store)).blocks).toHaveLength(1);
     const { answers } = await store.read([{ kind: "key", key: resourceKey("ippools", { name: "blue" }) }]);
     for (const { key, revision } of answers.flat()) await store.commit([{ kind: "delete", key, revision }]);
 
     expect((await gc("")).stdout).toContain("0 leaked addresses, 1 surplus block");
     await gc("", { now: minutesLater(63) });
-    const { blocks, affinities } = await readWorld(store);
+    const { blocks, affinities } = await readAllRecords(store);
     expect([blocks, affinities]).toEqual([[], []]);
   });
 

@@ -108,7 +108,9 @@ describe("ipam show --map", () => {
 
   test("of a huge pool only the part with blocks is drawn, and a mark may be many blocks", async () => {
     await seed(store, poolChange("six", "fd00::/64"), poolChange("ten", "10.0.0.0/8"));
-    await openAllocator(store, means()).assign(request("net.a", { wishes: [{ kind: "automatic", family: 6 }] }));
+    await openAllocator(store, means()).assign(
+      request("net.a", { addressRequests: [{ kind: "automatic", family: 6 }] }),
+    );
     await block("10.0.0.0/26", 32);
     await block("10.255.0.0/26", 64);
     const text = await map("ipam show --map", { terminalWidth: 120 });

@@ -10,9 +10,9 @@ import { openMemory } from "../../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../../datastore/memory/table.ts";
 import { readAllEntries } from "../../../datastore/pages.ts";
 import { API_VERSION } from "../../../identity.ts";
+import { readAllRecords } from "../../../ipam/all-records.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
-import { readWorld } from "../../../ipam/world.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../../main/command.ts";
 
 function ctl(store: Datastore, words: string): Promise<AdminRun> {
@@ -49,10 +49,10 @@ async function contentOf(store: Datastore): Promise<readonly unknown[]> {
 describe("ipam split", () => {
   test("divides a pool, and keeps its settings, blocks and addresses", async () => {
     const store = await begin();
-    const before = await readWorld(store);
+    const before = await readAllRecords(store);
 
     expect(await ctl(store, "ipam split 4 --name blue")).toEqual({ code: EXIT_OK, stdout: FOUR, stderr: "" });
-    const after = await readWorld(store);
+    const after = await readAllRecords(store);
     expect(after.pools.map(({ length }) => length)).toEqual([26, 26, 26, 26]);
     expect([after.blocks, after.handles, after.affinities]).toEqual([before.blocks, before.handles, before.affinities]);
     expect(findProblems(after)).toEqual([]);
@@ -61,7 +61,7 @@ describe("ipam split", () => {
     expect(metadata.annotations).toBeUndefined();
     await lock(store, false);
     await openAllocator(store, means()).assign(request("net.new", { node: "n9" }));
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test("a disabled pool becomes disabled pools, chosen by its CIDR", async () => {
@@ -154,7 +154,7 @@ describe("ipam split", () => {
     expect(finalizers).toHaveLength(1);
     expect(api.object(`${path}/split-blue-1`)?.metadata["finalizers"]).toEqual(finalizers);
     expect(api.object(`${path}/blue`)).toBeUndefined();
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
   });
 
   test.each([

@@ -14,10 +14,10 @@ import { upgradeSite } from "../../../../test/support/upgrade-site.ts";
 import { productMapping } from "../../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../../datastore/kube/store.ts";
 import { API_VERSION, identity } from "../../../identity.ts";
+import { readAllRecords } from "../../../ipam/all-records.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
 import { DatastoreLocked } from "../../../ipam/cluster.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
-import { readWorld } from "../../../ipam/world.ts";
 import { clusterObjects } from "../../../kube/objects.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../../model/keys.ts";
 import { UPGRADE_LOCK_ANNOTATION } from "../../../model/upgrade-lock-annotation.ts";
@@ -226,7 +226,7 @@ describe("the move", () => {
       [`${identity.product}Version`]: release,
     });
     const store = storeOn(api);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
     const refused = await rejectionOf(() => openAllocator(store, means()).assign(request("net.new", { node: "one" })));
     expect(refused).toBeInstanceOf(DatastoreLocked);
   });
@@ -365,7 +365,7 @@ describe("the end of the lock", () => {
 
     expect(site.now().getTime() - begun.getTime()).toBe(130_000);
     expect(await unlockStep.remaining(site, PLAN)).toEqual([]);
-    const world = await readWorld(storeOn(api));
+    const world = await readAllRecords(storeOn(api));
     expect(world.handles.map(({ handleId }) => handleId)).toContain("k8s-pod-network.late");
     expect(findProblems(world)).toEqual([]);
     const { backups } = site;
@@ -463,7 +463,7 @@ describe("the end of the lock", () => {
     expect(given).not.toContain("192.168.10.2");
     const [pod] = FORMER_PODS;
     await allocator.releaseHandle({ handle: `k8s-pod-network.${pod?.container}`, node: pod?.node ?? "" });
-    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(storeOn(api)))).toEqual([]);
   });
 });
 
@@ -482,7 +482,7 @@ describe("a lock that somebody else ends", () => {
     await clusterObjects(api.connect()).create("/api/v1/namespaces/shop/pods", { metadata, status: { podIP: ip } });
     return ip;
   };
-  const handles = async (api: Api) => (await readWorld(storeOn(api))).handles.map(({ handleId }) => handleId);
+  const handles = async (api: Api) => (await readAllRecords(storeOn(api))).handles.map(({ handleId }) => handleId);
 
   async function movedSite() {
     const api = await formerCluster();
@@ -627,7 +627,7 @@ describe("a lock that somebody else ends", () => {
     expect(site.now().getTime() - begun.getTime()).toBe(130_000);
     expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
     expect(await assign(api, "k8s-pod-network.next")).not.toEqual(given);
-    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(storeOn(api)))).toEqual([]);
     expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([true, false]);
     expect(await unlockStep.remaining(site, PLAN)).toEqual([]);
     expect(api.object(INFORMATION)?.metadata["annotations"] ?? {}).not.toHaveProperty(UPGRADE_LOCK_ANNOTATION);
@@ -679,7 +679,7 @@ describe("a lock that somebody else ends", () => {
     await unlockStep.act(site, PLAN);
 
     expect(await handles(api)).not.toContain(handle);
-    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(storeOn(api)))).toEqual([]);
   });
 
   test("is not ended by the step unlock while the aggregated API serves the former storage", async () => {
@@ -712,7 +712,7 @@ describe("a lock that somebody else ends", () => {
 
     expect(isReady(api)).toBe(true);
     expect(await handles(api)).toContain("k8s-pod-network.late");
-    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(storeOn(api)))).toEqual([]);
     expect(site.lines.join()).not.toContain("they stay as they are");
   });
 
@@ -725,7 +725,7 @@ describe("a lock that somebody else ends", () => {
     await unlockStep.act(site, PLAN);
 
     expect(await handles(api)).toContain("k8s-pod-network.late");
-    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(storeOn(api)))).toEqual([]);
   });
 
   /** In the middle of writing what came late. */
@@ -809,7 +809,7 @@ describe("a lock that somebody else ends", () => {
     await unlockStep.act(site, PLAN);
     expect(await handles(api)).not.toContain(handle);
     expect(site.lines.join()).not.toContain("they stay as they are");
-    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(storeOn(api)))).toEqual([]);
   });
 
   test("and loses the mark of copies that are not complete: they are completed, whatever pods run", async () => {
@@ -825,7 +825,7 @@ describe("a lock that somebody else ends", () => {
     await storageStep.act(site, PLAN);
     expect(await storageStep.remaining(site, PLAN)).toEqual([]);
     expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
-    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect(findProblems(await readAllRecords(storeOn(api)))).toEqual([]);
   });
 
   test("and loses the mark of the copies: nobody uses them before the node agents of this release come", async () => {

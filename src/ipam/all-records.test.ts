@@ -4,15 +4,15 @@ import { openMemory } from "../datastore/memory/memory.ts";
 import { readAllEntries } from "../datastore/pages.ts";
 import { PRODUCT_API } from "../identity.ts";
 import { keysUnder, ROOT_PREFIX } from "../model/keys.ts";
+import { readValidRecords } from "./all-records.ts";
 import { openAllocator } from "./allocator.ts";
-import { readReadableWorld } from "./world.ts";
 
-describe("readReadableWorld()", () => {
+describe("readValidRecords()", () => {
   test("reads the tree of another product by its keys", async () => {
     const store = openMemory();
     await seed(store, poolChange("blue", "10.0.0.0/16"), nodeChange("node-1"));
     await openAllocator(store, means()).assign(request("net.a"));
-    const own = await readReadableWorld(store);
+    const own = await readValidRecords(store);
     const other = openMemory();
     const moved = (await readAllEntries(store, ROOT_PREFIX)).map(({ key, value }) => ({
       kind: "put" as const,
@@ -21,11 +21,11 @@ describe("readReadableWorld()", () => {
     }));
     await other.commit(moved);
 
-    const read = await readReadableWorld(other, keysUnder("/other", { group: "other.example", version: "v3" }));
+    const read = await readValidRecords(other, keysUnder("/other", { group: "other.example", version: "v3" }));
 
-    expect(own.world).toMatchObject({ pools: [{}], blocks: [{}], handles: [{}], affinities: [{}] });
+    expect(own.records).toMatchObject({ pools: [{}], blocks: [{}], handles: [{}], affinities: [{}] });
     expect(read).toEqual(own);
-    expect((await readReadableWorld(other)).world).toEqual({
+    expect((await readValidRecords(other)).records).toEqual({
       pools: [],
       overlappingPools: [],
       blocks: [],

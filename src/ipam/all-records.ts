@@ -5,22 +5,22 @@ import { readEach, type Unreadable } from "../datastore/read-each.ts";
 import { PluginError } from "../errors.ts";
 import { parsePrefix } from "../ip/prefix.ts";
 import { type Keys, PRODUCT_KEYS } from "../model/keys.ts";
-import type { World } from "./invariants.ts";
+import type { IpamRecords } from "./invariants.ts";
 import { markOverlapping } from "./overlapping-pools.ts";
 import { decodeAffinity, decodeBlock, decodeHandle, decodePool } from "./records.ts";
 
 /** Fails at the first unreadable record. */
-export async function readWorld(store: Datastore): Promise<World> {
-  const { world, unreadable } = await readReadableWorld(store);
+export async function readAllRecords(store: Datastore): Promise<IpamRecords> {
+  const { records, unreadable } = await readValidRecords(store);
   if (unreadable[0]) throw unreadable[0].failure;
-  return world;
+  return records;
 }
 
 /** The readable records, and separately the unreadable ones. `keys`: the key layout, for another product's records. */
-export async function readReadableWorld(
+export async function readValidRecords(
   store: Datastore,
   keys: Keys = PRODUCT_KEYS,
-): Promise<{ readonly world: World; readonly unreadable: readonly Unreadable[] }> {
+): Promise<{ readonly records: IpamRecords; readonly unreadable: readonly Unreadable[] }> {
   const pools = readEach(await readAllEntries(store, keys.resourcesPrefix("ippools")), decodePool);
   const affinities = readEach(await readAllEntries(store, keys.allAffinitiesPrefix), (entry) =>
     affinityOf(entry, keys),
@@ -32,7 +32,7 @@ export async function readReadableWorld(
   ];
   const blocks = readEach(blockEntries, decodeBlock);
   return {
-    world: {
+    records: {
       pools: pools.readable.map(({ cidr }) => cidr),
       overlappingPools: markOverlapping(pools.readable).flatMap(({ name, overlaps }) =>
         overlaps === undefined ? [] : [{ name, overlaps }],
@@ -45,7 +45,7 @@ export async function readReadableWorld(
   };
 }
 
-function affinityOf(entry: Entry, keys: Keys): World["affinities"][number] | undefined {
+function affinityOf(entry: Entry, keys: Keys): IpamRecords["affinities"][number] | undefined {
   const parts = keys.parseKey(entry.key);
   const affinity = decodeAffinity(entry, keys);
   if (parts?.kind !== "affinity" || !affinity) return undefined;
@@ -53,7 +53,7 @@ function affinityOf(entry: Entry, keys: Keys): World["affinities"][number] | und
 }
 
 /** Throws if the name of one of the handle's blocks is not a valid CIDR. */
-export function readHandleEntry(entry: Entry, keys: Keys = PRODUCT_KEYS): World["handles"][number] | undefined {
+export function readHandleEntry(entry: Entry, keys: Keys = PRODUCT_KEYS): IpamRecords["handles"][number] | undefined {
   const parts = keys.parseKey(entry.key);
   if (parts?.kind !== "handle") return undefined;
   const { blocks } = decodeHandle(entry);

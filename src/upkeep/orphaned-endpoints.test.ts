@@ -12,7 +12,7 @@ import { ENDPOINT } from "../model/kinds.ts";
 import { workloadEndpoint } from "../model/workload-endpoint.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
 import { endpointChanges } from "../plugin/endpoint.ts";
-import { LeftEndpoints } from "./left-endpoints.ts";
+import { OrphanedEndpoints } from "./orphaned-endpoints.ts";
 
 const MINUTES = 60_000;
 const MACHINE = "aa".repeat(32);
@@ -21,11 +21,11 @@ const CREATED = "2026-01-02T03:04:05Z";
 
 let store = openMemory();
 let elapsed = 0;
-let left = new LeftEndpoints(store, { elapsed: () => elapsed, machineIdentity: async () => MACHINE });
+let left = new OrphanedEndpoints(store, { elapsed: () => elapsed, machineIdentity: async () => MACHINE });
 beforeEach(async () => {
   store = openMemory();
   elapsed = 0;
-  left = new LeftEndpoints(store, { elapsed: () => elapsed, machineIdentity: async () => MACHINE });
+  left = new OrphanedEndpoints(store, { elapsed: () => elapsed, machineIdentity: async () => MACHINE });
   await seed(store, poolChange("blue", "10.0.0.0/16", { blockSize: 30 }));
   const registered = await runInside("node register --name node-1".split(" "), {
     ...{ store, now: REGISTERED, machineIdentity: MACHINE },
@@ -78,7 +78,7 @@ async function pass(minutes: number, found: { readonly links?: readonly string[]
   return removed.map((key) => nameInKey(key).split("-cni-")[1]?.split("-")[0]);
 }
 
-describe("LeftEndpoints", () => {
+describe("OrphanedEndpoints", () => {
   test("deletes an endpoint that the host shows no sign of for longer than any ADD takes", async () => {
     await write("gone");
     expect([await pass(0), await pass(4), await pass(1), await pass(5)]).toEqual([[], [], ["gone"], []]);

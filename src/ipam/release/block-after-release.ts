@@ -15,24 +15,24 @@ import { blockChange, decodeBlock } from "../records.ts";
 import { hasResting } from "../rest.ts";
 
 /** Whether a block is empty and has no node; its addresses may rest. */
-export function isLeft(block: IPAMBlock): boolean {
+export function isEmptyWithoutNode(block: IPAMBlock): boolean {
   return isEmpty(block) && block.affinity === undefined;
 }
 
 /** Whether nobody needs the block any more. */
-export function isLeftAndRested(block: IPAMBlock, now: Date): boolean {
-  return isLeft(block) && !hasResting(block, now);
+export function isUnneededBlock(block: IPAMBlock, now: Date): boolean {
+  return isEmptyWithoutNode(block) && !hasResting(block, now);
 }
 
 /** Updates a block after a release, or in place of one. */
-export function leftBlockChange(block: IPAMBlock, revision: string): Change {
-  return isLeft(block) && block.released === undefined
+export function changeAfterRelease(block: IPAMBlock, revision: string): Change {
+  return isEmptyWithoutNode(block) && block.released === undefined
     ? { kind: "delete", key: keys.blockKey(block.cidr), revision }
     : blockChange(block, revision);
 }
 
 /** Deletes the block if this is still true of it; returns whether it did. */
-export async function deleteLeftBlock(
+export async function deleteUnneededBlock(
   store: Datastore,
   cidr: Prefix,
   isUnneeded: (block: IPAMBlock) => boolean,

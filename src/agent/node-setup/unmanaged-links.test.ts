@@ -1,19 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import { identity } from "../../identity.ts";
-import { keepOffEntries } from "./keep-off.ts";
+import { unmanagedLinkEntries } from "./unmanaged-links.ts";
 
 const { product, interfacePrefix, vxlanDevice, vxlanDeviceIpv6 } = identity;
 
-describe("keepOffEntries()", () => {
+describe("unmanagedLinkEntries()", () => {
   test("has a file for each program whose directory exists", () => {
-    expect(keepOffEntries([])).toEqual([]);
-    expect(keepOffEntries(["/etc/systemd/network"]).map(({ path }) => path)).toEqual([
+    expect(unmanagedLinkEntries([])).toEqual([]);
+    expect(unmanagedLinkEntries(["/etc/systemd/network"]).map(({ path }) => path)).toEqual([
       `/etc/systemd/network/10-${product}.network`,
     ]);
   });
 
   test("names the links of pods and tunnels", () => {
-    const entries = keepOffEntries(["/etc/NetworkManager/conf.d", "/etc/systemd/network"]);
+    const entries = unmanagedLinkEntries(["/etc/NetworkManager/conf.d", "/etc/systemd/network"]);
     const [manager = "", networkd = ""] = entries.map(({ placed }) => (placed.kind === "text" ? placed.text : ""));
 
     expect(manager).toContain(

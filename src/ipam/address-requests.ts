@@ -13,18 +13,18 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Family, formatAddress } from "../ip/address.ts";
-import type { Wish, WishedPools } from "./request.ts";
+import type { AddressRequest, RequestedPools } from "./request.ts";
 import type { RequestedAddress } from "./requested-addresses.ts";
 
 /** What each source asks for. */
-export interface WishSources {
+export interface RequestSources {
   readonly ipam: Pick<NetworkConfig["ipam"], "assignIpv4" | "assignIpv6" | "ipv4Pools" | "ipv6Pools">;
   readonly requested: readonly RequestedAddress[];
-  readonly annotated?: AnnotatedWishes;
+  readonly annotated?: AnnotatedRequests;
 }
 
 /** What the annotations of a pod and its namespace ask for. */
-export interface AnnotatedWishes {
+export interface AnnotatedRequests {
   /** At most one of each family; the attachment gets no others. */
   readonly addresses?: readonly RequestedAddress[];
   readonly pools: Readonly<Partial<Record<Family, PoolRequest>>>;
@@ -37,17 +37,17 @@ export interface PoolRequest {
   readonly place: string;
 }
 
-export function wishesOf(sources: WishSources): readonly Wish[] {
+export function addressRequestsOf(sources: RequestSources): readonly AddressRequest[] {
   const { ipam, requested, annotated } = sources;
   const addresses = annotated?.addresses ?? requested;
   const isAssigned = annotated?.addresses === undefined ? { 4: ipam.assignIpv4, 6: ipam.assignIpv6 } : NOT_ASSIGNED;
-  const wishes: Wish[] = [];
+  const addressRequests: AddressRequest[] = [];
   for (const family of FAMILIES) {
     const given = onlyOne(addresses, family);
-    if (given !== undefined) wishes.push(givenWish(given, sources));
-    else if (isAssigned[family]) wishes.push({ kind: "automatic", family, ...listedPools(family, sources) });
+    if (given !== undefined) addressRequests.push(givenRequest(given, sources));
+    else if (isAssigned[family]) addressRequests.push({ kind: "automatic", family, ...listedPools(family, sources) });
   }
-  if (wishes.length > 0) return wishes;
+  if (addressRequests.length > 0) return addressRequests;
   throw new PluginError(
     "config-invalid",
     'Cannot assign an address: "ipam.assign_ipv4" and "ipam.assign_ipv6" are both "false", and no address was requested',
@@ -58,12 +58,12 @@ const FAMILIES = [4, 6] as const;
 const NOT_ASSIGNED = { 4: false, 6: false };
 
 /** An address in an annotation takes precedence over every list of pools. */
-function givenWish({ address, place }: RequestedAddress, sources: WishSources): Wish {
+function givenRequest({ address, place }: RequestedAddress, sources: RequestSources): AddressRequest {
   if (sources.annotated?.addresses !== undefined) return { kind: "given", address, place };
   return { kind: "given", address, ...listedPools(address.family, sources) };
 }
 
-function listedPools(family: Family, { ipam, annotated }: WishSources): WishedPools {
+function listedPools(family: Family, { ipam, annotated }: RequestSources): RequestedPools {
   const request = annotated?.pools[family];
   if (request !== undefined) return { pools: request.pools, poolsPlace: request.place };
   return { pools: asked(family === 4 ? ipam.ipv4Pools : ipam.ipv6Pools) };

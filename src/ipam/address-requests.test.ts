@@ -3,17 +3,17 @@ import { address } from "../../test/support/ip.ts";
 import { decode } from "../../test/support/network-config.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
-import { wishesOf } from "./wishes.ts";
+import { addressRequestsOf } from "./address-requests.ts";
 
 const plan = (ipam: object, ...requested: readonly string[]) =>
-  wishesOf({
+  addressRequestsOf({
     ipam: decode({ ipam: { type: identity.ipamType, ...ipam } }).ipam,
     requested: requested.map((text, index) => ({ address: address(text), place: `place ${index}` })),
   });
 const given = (text: string, pools?: readonly string[]) => ({ kind: "given" as const, address: address(text), pools });
 const automatic = (family: 4 | 6, pools?: readonly string[]) => ({ kind: "automatic" as const, family, pools });
 
-describe("wishesOf()", () => {
+describe("addressRequestsOf()", () => {
   test.each([
     ["IPv4 when nothing is said", {}, [{ kind: "automatic", family: 4, pools: undefined }]],
     [
@@ -26,8 +26,8 @@ describe("wishesOf()", () => {
     ],
     ["IPv6 alone", { assign_ipv4: "false", assign_ipv6: "true" }, [{ kind: "automatic", family: 6, pools: undefined }]],
     ["any pool when the list is empty", { ipv4_pools: [] }, [{ kind: "automatic", family: 4, pools: undefined }]],
-  ] as const)("wishes for %s", (_, ipam, wishes) => {
-    expect(plan(ipam)).toEqual([...wishes]);
+  ] as const)("asks for %s", (_, ipam, addressRequests) => {
+    expect(plan(ipam)).toEqual([...addressRequests]);
   });
 
   test.each([
@@ -46,8 +46,8 @@ describe("wishesOf()", () => {
       ["10.0.0.9", "fd00::9"],
       [given("10.0.0.9", ["blue"]), given("fd00::9", ["blue6"])],
     ],
-  ] as const)("wishes for requested addresses: %s", (_, ipam, requested, wishes) => {
-    expect(plan(ipam, ...requested)).toEqual([...wishes]);
+  ] as const)("asks for requested addresses: %s", (_, ipam, requested, addressRequests) => {
+    expect(plan(ipam, ...requested)).toEqual([...addressRequests]);
   });
 
   test("prefers pools in annotations over those of the config, each family on its own", () => {
@@ -58,21 +58,21 @@ describe("wishesOf()", () => {
       annotated: { pools: { 4: { pools: ["red"], place: "annotation" } } },
     };
 
-    expect(wishesOf({ ...sources, requested: [] })).toEqual([
+    expect(addressRequestsOf({ ...sources, requested: [] })).toEqual([
       { ...automatic(4, ["red"]), poolsPlace: "annotation" },
       automatic(6, ["blue6"]),
     ]);
     const requested = [{ address: address("10.0.0.9"), place: "IP of CNI_ARGS" }];
-    expect(wishesOf({ ...sources, requested })).toEqual([
+    expect(addressRequestsOf({ ...sources, requested })).toEqual([
       { ...given("10.0.0.9", ["red"]), poolsPlace: "annotation" },
       automatic(6, ["blue6"]),
     ]);
   });
 
   test.each([[["10.0.0.9"]], [["fd00::9"]], [["10.0.0.9", "fd00::9"]]])(
-    "wishes for addresses in annotations and for nothing else: %p",
+    "asks for addresses in annotations and for nothing else: %p",
     (texts) => {
-      const wishes = wishesOf({
+      const addressRequests = addressRequestsOf({
         ipam: decode({ ipam: { type: identity.ipamType, assign_ipv6: "true", ipv4_pools: ["blue"] } }).ipam,
         requested: [{ address: address("10.0.0.8"), place: "IP of CNI_ARGS" }],
         annotated: {
@@ -81,7 +81,7 @@ describe("wishesOf()", () => {
         },
       });
 
-      expect(wishes).toEqual(texts.map((text) => ({ ...given(text), place: "annotation" })));
+      expect(addressRequests).toEqual(texts.map((text) => ({ ...given(text), place: "annotation" })));
     },
   );
 
@@ -92,7 +92,7 @@ describe("wishesOf()", () => {
     expect(failure.message).toContain('"10.0.0.9" (place 0) and "10.0.0.10" (place 2)');
   });
 
-  test("refuses a config that wishes for none", () => {
+  test("refuses a config that addressRequests for none", () => {
     expect(thrownBy(() => plan({ assign_ipv4: "false" })).kind).toBe("config-invalid");
   });
 });

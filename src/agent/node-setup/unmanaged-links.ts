@@ -11,10 +11,10 @@ const LINKS = [`${interfacePrefix}*`, vxlanDevice, vxlanDeviceIpv6, "tunl0"];
 const NETWORK_MANAGER = "/etc/NetworkManager/conf.d";
 const NETWORKD = "/etc/systemd/network";
 
-export const KEEP_OFF_DIRECTORIES = [NETWORK_MANAGER, NETWORKD] as const;
+export const UNMANAGED_LINKS_DIRECTORIES = [NETWORK_MANAGER, NETWORKD] as const;
 
-/** `existing`: those of `KEEP_OFF_DIRECTORIES` that the host has. */
-export function keepOffEntries(existing: readonly string[]): readonly InstalledEntry[] {
+/** `existing`: those of `UNMANAGED_LINKS_DIRECTORIES` that the host has. */
+export function unmanagedLinkEntries(existing: readonly string[]): readonly InstalledEntry[] {
   const entries = [
     readableEntry(`${NETWORK_MANAGER}/${product}.conf`, networkManagerText()),
     readableEntry(`${NETWORKD}/10-${product}.network`, networkdText()),

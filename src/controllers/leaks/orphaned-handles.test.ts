@@ -7,7 +7,7 @@ import { PluginError } from "../../errors.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { writeHandle } from "../../model/ipam-handle.ts";
 import { HANDLES_PREFIX, handleKey } from "../../model/keys.ts";
-import { LeftHandles } from "./left-handles.ts";
+import { OrphanedHandles } from "./orphaned-handles.ts";
 
 const MINUTE = 60_000;
 
@@ -28,7 +28,7 @@ async function opened() {
     },
   });
   const allocator = openAllocator(store, means());
-  const handles = new LeftHandles({ store: counting, allocator, each: (work) => work() });
+  const handles = new OrphanedHandles({ store: counting, allocator, each: (work) => work() });
   const left = async () => (await store.read([{ kind: "key", key: handleKey("net.left") }])).answers.flat().length;
   return { state, handles, left, leave };
 }

@@ -36,7 +36,7 @@ interface Sighting {
 }
 
 /** Remembers from pass to pass what the host shows no sign of. */
-export class LeftEndpoints {
+export class OrphanedEndpoints {
   private seen: ReadonlyMap<string, Sighting> = new Map();
 
   constructor(

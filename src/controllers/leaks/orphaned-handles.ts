@@ -17,7 +17,7 @@ import { isContinuous, type LookTime } from "../../ipam/leaks/unused-since.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 
-export interface LeftHandlesMeans {
+export interface OrphanedHandlesOptions {
   readonly store: Datastore;
   readonly allocator: Pick<Allocator, "recountHandle">;
   /** Unless another writes by now; a record that cannot be read does not keep the others. */
@@ -34,14 +34,14 @@ export function pauseBetweenLists(graceMilliseconds: number): number {
   return Math.max(2 * graceMilliseconds, SHORTEST_PAUSE);
 }
 
-export class LeftHandles {
+export class OrphanedHandles {
   /** By node, when its handles are looked at. */
   private readonly due = new Map<string, number>();
   private last: number | undefined;
   /** When all handles were listed, or could not be. */
   private listed = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly means: LeftHandlesMeans) {}
+  constructor(private readonly means: OrphanedHandlesOptions) {}
 
   /** Without a grace period nothing is waited for. */
   expect(node: string, { now, graceMilliseconds }: LookTime): void {
