@@ -156,6 +156,7 @@ describe("canRepeatKeys()", () => {
       "  - a: http://b",
     ],
     ['{"a":1,"b":[{"a":2}],"c":{"d":"e"}}'],
+    ["# note: a", "a: null", "b:", "  c: '{\"d\":1}'", '  d: "e: \\" f: g"', "  # note: b", "e: ''"],
   ])("is false for %j", (...lines) => {
     expect(canRepeatKeys(lines.join("\n"), Bun.YAML.parse(lines.join("\n")))).toBe(false);
   });
@@ -166,6 +167,8 @@ describe("canRepeatKeys()", () => {
     ["a: &b {c: 1}\nd: *b\nd: *b"],
     ['{"a":1, "a" :2}'],
     ["{a: 1, a: [], b: []}"],
+    ["a: it's\nb: 1\nb: 2\nc: it's"],
+    ["a: null\nb: 'x: y'\na: 1"],
   ])("is true for %j", (text) => {
     expect(canRepeatKeys(text, Bun.YAML.parse(text))).toBe(true);
   });

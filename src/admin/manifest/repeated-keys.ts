@@ -89,15 +89,23 @@ function nameOf(key: unknown): string {
  */
 export function canRepeatKeys(text: string, value: unknown): boolean {
   // An alias adds members without colons.
-  return /(?:^|[\s[{,:])\*/.test(text) || (text.match(COLON)?.length ?? 0) !== membersIn(value);
+  if (/(?:^|[\s[{,:])\*/.test(text)) return true;
+  const others = text.replace(WITHOUT_KEYS, "");
+  // A key without a value may have no colon: `{a}` and `? a`.
+  const members = membersIn(value, /\{|\?\s/.test(others) ? "with a value" : "all");
+  return (others.match(COLON)?.length ?? 0) !== members;
 }
 
-/** Every colon that could follow a key, also those in texts and comments. */
+/** Lines of comments, and values in quotes that end their line. */
+const WITHOUT_KEYS = /^[ \t]*#.*|(?<=: +)(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*') *$/gm;
+/** Every colon that could follow a key, also those in texts. */
 const COLON = /:(?=[\s,[\]{}]|$)|(?<=["'\]}]\s*):/g;
 
-/** Without those that have no value. */
-function membersIn(value: unknown): number {
-  if (Array.isArray(value)) return value.reduce<number>((sum, member) => sum + membersIn(member), 0);
+function membersIn(value: unknown, counted: "all" | "with a value"): number {
+  const countIn = (members: readonly unknown[]) =>
+    members.reduce<number>((sum, member) => sum + membersIn(member, counted), 0);
+  if (Array.isArray(value)) return countIn(value);
   if (!isObject(value)) return 0;
-  return Object.values(value).reduce<number>((sum, member) => sum + (member === null ? 0 : 1) + membersIn(member), 0);
+  const members = Object.values(value);
+  return countIn(members) + members.filter((member) => counted === "all" || member !== null).length;
 }
