@@ -36,6 +36,8 @@ const LAYERS = [
 ];
 
 const SAME_LAYER = {
+  // It applies one object of a release: the list of who may choose addresses.
+  upkeep: ["release"],
   "system-call": ["bytes"],
   "file-status": ["system-call"],
   quote: ["redaction"],
@@ -53,6 +55,10 @@ const SAME_LAYER = {
 
 /** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
 const ADMIN_PACKAGES = "^node_modules/(diff|yaml)/";
+
+/** What release/ may import. Of kube/ types, and what compares versions of servers. */
+const PURE =
+  "^(src/(release|model|config|cni|ip|selector|http|alp/mesh)/|src/(identity|version|errors|quote|redaction|counted|yaml)\\.ts$|src/kube/(objects|server-version)\\.ts$)";
 
 /** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */
 const STEP_PAIRS = {
@@ -200,6 +206,13 @@ module.exports = {
       to: { path: STEPS, pathNot: `${STEPS}$1/` },
     },
     ...stepRules,
+    {
+      name: "release-is-pure",
+      comment: "release/ is composition: it reads no file, cluster, clock or environment, and loads nothing that could",
+      severity: "error",
+      from: { path: "^src/release/", pathNot: "\\.test\\.ts$" },
+      to: { pathNot: PURE },
+    },
     {
       name: "no-circular",
       severity: "error",

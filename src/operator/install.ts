@@ -15,7 +15,6 @@ import { formatProblems, type Problem } from "../model/problem.ts";
 import { CHOSEN_ANNOTATIONS } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";
 import { CHOSEN_ADDRESSES } from "../release/admission/address-policies.ts";
-import { enter, missingEntries } from "../release/admission/annotation-users.ts";
 import { completeInstallation } from "../release/installation/complete.ts";
 import type { EffectiveInstallation } from "../release/installation/effective-installation.ts";
 import { planPools } from "../release/installation/pools.ts";
@@ -24,6 +23,7 @@ import type { LiveObject } from "../release/live-object.ts";
 import { objectPath } from "../release/object-kinds.ts";
 import { servedBy, servesPolicies } from "../release/older-servers.ts";
 import { renderInstallation } from "../release/workloads/installation.ts";
+import { addEntries, missingEntries } from "../upkeep/address-list.ts";
 import { VERSION } from "../version.ts";
 import { poolsState, workloadStates } from "./component-states.ts";
 import { AVAILABLE, degraded, progressing } from "./conditions.ts";
@@ -106,7 +106,7 @@ async function enterAnnotationUsers(
   );
   if (Object.keys(entries).length === 0) return;
   requireLeading();
-  await enter(objects, entries);
+  await addEntries(objects, entries);
   const entered = Object.entries(entries).map(([key, namespaces]) => `${key}: ${namespaces.join(", ")}`);
   log(`Permitted namespaces that choose addresses today: ${entered.join("; ")}`, "INFO");
 }

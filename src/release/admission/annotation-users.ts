@@ -1,16 +1,14 @@
 /**
  * Who uses the restricted annotations already: their namespaces are entered into the list before the policy counts for the
- * first time, so that their pods can be created again.
+ * first time, so that their pods can be created again. Pure; `src/upkeep/address-list.ts` reads and writes.
  */
 
 import { identity } from "../../identity.ts";
-import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import type { Fields } from "../../kube/objects.ts";
 import { CHOSEN_ANNOTATIONS } from "../../model/recorded-annotations.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { memberAt, textAt, textsAt } from "../live-object.ts";
-import { groupPath, objectPath } from "../object-kinds.ts";
-import { addressListObject, CHOSEN_ADDRESSES, isAddressList } from "./address-policies.ts";
-import { bindingObject } from "./policy-objects.ts";
+import { isAddressList } from "./address-policies.ts";
 
 export type ListKey = (typeof CHOSEN_ANNOTATIONS)[number];
 
@@ -26,43 +24,23 @@ export const USERS_OF_ANNOTATIONS = [
   { group: "batch", resource: "cronjobs", metadata: ["spec", "jobTemplate", "spec", "template", "metadata"] },
 ] as const;
 
-const LIST_PATH = objectPath(addressListObject());
-
-/**
- * Those that the list does not have yet, of annotations that count today (`keys`). None if the policy counts already: then the
- * list alone decides. Reads only.
- */
-export async function missingEntries(objects: ClusterObjects, keys: readonly ListKey[]): Promise<ListEntries> {
-  if (keys.length === 0) return {};
-  if ((await objects.read(objectPath(bindingObject(CHOSEN_ADDRESSES)))) !== undefined) return {};
-  const users: User[] = [];
-  for (const { group, resource, metadata } of USERS_OF_ANNOTATIONS) {
-    const path = `${groupPath(group === "" ? "v1" : `${group}/v1`)}/${resource}`;
-    const content = resource === "pods" ? "metadata" : "whole";
-    const keep = (object: Fields) => {
-      const namespace = textAt(object, "metadata", "namespace");
-      const annotations = memberAt(object, ...metadata, "annotations");
-      const chosen = keys.filter((key) => memberAt(annotations, `${identity.annotationPrefix}${key}`) !== undefined);
-      return chosen.map((key): User => ({ namespace, key }));
-    };
-    users.push(...(await objects.collect(path, { content, keep })));
-  }
-  return withoutListed(entriesOf(users), await objects.read(LIST_PATH));
+/** Users of annotations that count today (`keys`) in one object; `metadata`: the way to the metadata of its pods. */
+export function usersIn(object: Fields, metadata: readonly string[], keys: readonly ListKey[]): readonly User[] {
+  const namespace = textAt(object, "metadata", "namespace");
+  const annotations = memberAt(object, ...metadata, "annotations");
+  const chosen = keys.filter((key) => memberAt(annotations, `${identity.annotationPrefix}${key}`) !== undefined);
+  return chosen.map((key) => ({ namespace, key }));
 }
 
-/** Adds lines; what the list has stays as it is. Fails with `resource-changed` if somebody changes the list meanwhile. */
-export async function enter(objects: ClusterObjects, entries: ListEntries): Promise<void> {
-  const live =
-    (await objects.read(LIST_PATH)) ?? (await objects.apply(LIST_PATH, addressListObject(), { force: true }));
-  const missing = withoutListed(entries, live);
-  if (Object.keys(missing).length === 0) return;
+/** The texts of the list with these lines added. */
+export function listWith(live: Fields | undefined, missing: ListEntries): Readonly<Record<string, string>> {
   const data = textsAt(live, "data");
-  const added = Object.entries(missing).map(([key, lines]) => {
-    const former = data[key] ?? "";
-    return [key, `${former}${former === "" || former.endsWith("\n") ? "" : "\n"}${lines.join("\n")}\n`] as const;
-  });
-  const resourceVersion = textAt(live, "metadata", "resourceVersion");
-  await objects.patch(LIST_PATH, { metadata: { resourceVersion }, data: Object.fromEntries(added) });
+  return Object.fromEntries(
+    Object.entries(missing).map(([key, lines]) => {
+      const former = data[key] ?? "";
+      return [key, `${former}${former === "" || former.endsWith("\n") ? "" : "\n"}${lines.join("\n")}\n`];
+    }),
+  );
 }
 
 /** Of `entries`, those that the list does not have. */
@@ -80,12 +58,13 @@ export function isListWithEntries(object: KubeObject): boolean {
   return isAddressList(object) && Object.values(textsAt(object, "data")).some((text) => linesIn(text).length > 0);
 }
 
-interface User {
+/** A namespace whose pods have the annotation. */
+export interface User {
   readonly namespace: string;
   readonly key: ListKey;
 }
 
-function entriesOf(users: readonly User[]): ListEntries {
+export function entriesOf(users: readonly User[]): ListEntries {
   const entries = CHOSEN_ANNOTATIONS.map((name) => {
     const namespaces = users.filter(({ key }) => key === name).map(({ namespace }) => namespace);
     return [name, [...new Set(namespaces)].toSorted()] as const;

@@ -1,8 +1,9 @@
 /** Rule 7: pods that choose addresses today can be created again under the admission policies of this release. */
 import { identity } from "../../../identity.ts";
 import { ADDRESS_LIST, addressListObject } from "../../../release/admission/address-policies.ts";
-import { enter, type ListEntries, missingEntries, withoutListed } from "../../../release/admission/annotation-users.ts";
+import { type ListEntries, withoutListed } from "../../../release/admission/annotation-users.ts";
 import { describeObject, objectPath } from "../../../release/object-kinds.ts";
+import { addEntries, missingEntries } from "../../../upkeep/address-list.ts";
 import type { Step, StepPlan } from "../../engine/step.ts";
 import { usableAnnotations } from "../../live-network-configs.ts";
 
@@ -47,7 +48,7 @@ export const addressListStep: Step = {
   },
 
   async act({ objects, progress }, plan) {
-    await enter(objects, entriesOf(plan));
+    await addEntries(objects, entriesOf(plan));
     progress(`${describeObject(LIST)} permits the namespaces that choose addresses today`);
   },
 };
