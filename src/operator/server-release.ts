@@ -9,7 +9,7 @@ import { clusterObjects } from "../kube/objects.ts";
 import { isForbidden } from "../kube/require-ok.ts";
 import { readServerVersion } from "../kube/server-version.ts";
 import { listFollower, policiesOf } from "../release/admission/policies.ts";
-import { leftOutFor, servesPolicies } from "../release/older-servers.ts";
+import { notesForServer, servesPolicies } from "../release/older-servers.ts";
 
 export interface ServerReleaseOptions {
   readonly client: Pick<KubeClient, "request">;
@@ -87,7 +87,7 @@ export class ServerRelease {
 
   private logLeftOut(): void {
     const policies = [...listFollower(), ...policiesOf("nodeAccounts")];
-    for (const note of leftOutFor(this.known, policies)) this.options.log(note, "WARNING");
+    for (const note of notesForServer(this.known, policies)) this.options.log(note, "WARNING");
   }
 }
 

@@ -3,7 +3,7 @@ import { NODE_TOKENS } from "./admission/node-policies.ts";
 import { policiesOf } from "./admission/policies.ts";
 import { bindingObject, policyObject } from "./admission/policy-objects.ts";
 import type { KubeObject } from "./kube-object.ts";
-import { leftOutFor, servedBy } from "./older-servers.ts";
+import { notesForServer, servedBy } from "./older-servers.ts";
 
 const ROLE: KubeObject = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name: "one" } };
 const POLICIES = [policyObject("one", {}), bindingObject("one")];
@@ -82,8 +82,8 @@ describe("servedBy()", () => {
     expect(names("v1.31.0")).toEqual(all.map(({ metadata }) => metadata.name));
     expect(names("v1.30.14")).toEqual(names("v1.31.0").filter((name) => name !== NODE_TOKENS));
     expect(names("v1.30.14")).toHaveLength(all.length - 2);
-    expect(leftOutFor("v1.30.14", all)).toEqual([expect.stringContaining(NODE_TOKENS)]);
-    expect(leftOutFor("v1.31.0", all)).toEqual([]);
+    expect(notesForServer("v1.30.14", all)).toEqual([expect.stringContaining(NODE_TOKENS)]);
+    expect(notesForServer("v1.31.0", all)).toEqual([]);
   });
 
   test("gives earlier ones no admission policies", () => {
@@ -91,14 +91,14 @@ describe("servedBy()", () => {
   });
 });
 
-describe("leftOutFor()", () => {
+describe("notesForServer()", () => {
   test("says how many rules are missing, and what nothing prevents without the policies", () => {
-    expect(leftOutFor("v1.32.0", [WHOLE, ...POLICIES])).toEqual([]);
-    expect(leftOutFor("v1.30.0", [WHOLE, ...POLICIES])).toEqual([expect.stringContaining("1 validation rule ")]);
-    expect(leftOutFor("v1.24.0", [WHOLE, ...POLICIES])).toEqual([
+    expect(notesForServer("v1.32.0", [WHOLE, ...POLICIES])).toEqual([]);
+    expect(notesForServer("v1.30.0", [WHOLE, ...POLICIES])).toEqual([expect.stringContaining("1 validation rule ")]);
+    expect(notesForServer("v1.24.0", [WHOLE, ...POLICIES])).toEqual([
       expect.stringContaining("7 validation rules"),
       expect.stringContaining("has no admission policies"),
     ]);
-    expect(leftOutFor("v1.24.0", [ROLE])).toEqual([]);
+    expect(notesForServer("v1.24.0", [ROLE])).toEqual([]);
   });
 });

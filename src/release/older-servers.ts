@@ -5,12 +5,12 @@
  *   before v1.28   rules name no `fieldPath`
  *   before v1.30   messages are not computed, no rule goes through the parts of a text, since the server cannot bound their
  *                  number, and there are no admission policies
- *   before v1.31   rules do not read addresses: ip(), cidr() and their kin do not exist. Tokens are not bound to Nodes, so that
+ *   before v1.31   rules do not read addresses: ip(), cidr() and similar functions do not exist. Tokens are not bound to Nodes, so that
  *                  no policy demands it: no node would get one
  *   before v1.32   rules do not compare CIDRs: the server cannot bound what that costs
  *
  * An API server compiles a new rule with what its predecessor knew, so that it can be rolled back. So each row is one minor
- * later than the function itself. Nothing depends on these rules: whoever reads a resource validates it, and reports it; a
+ * later than the function itself. Nothing depends on these rules: every reader of a resource validates it, and reports it; a
  * pool whose block size was changed gets no new blocks (ipam/assign/other-blocks.ts).
  */
 
@@ -104,7 +104,7 @@ function ruleFor(version: string, { messageExpression, fieldPath, ...given }: Ru
   return [{ ...given, rule, ...(hasMessage ? { messageExpression } : {}), ...(hasPath ? { fieldPath } : {}) }];
 }
 
-/** As much of it as the server can compile; `undefined` if that is nothing. */
+/** The part of the rule that the server can compile; `undefined` if there is none. */
 function expressionFor(version: string, rule: string): string | undefined {
   const isTooNew = isServerBefore(version, FIRST_WITH_ADDRESSES) ? READS_ADDRESSES : COMPARES_CIDRS;
   if (isTooNew.test(rule)) {
@@ -116,8 +116,8 @@ function expressionFor(version: string, rule: string): string | undefined {
   return HAS_PARTS.test(uncounted) ? undefined : uncounted;
 }
 
-/** What the cluster lacks because of that, for the administrator. None if nothing is left out. */
-export function leftOutFor(version: string, objects: readonly KubeObject[]): readonly string[] {
+/** Notes for the administrator about what is left out; empty if nothing is. */
+export function notesForServer(version: string, objects: readonly KubeObject[]): readonly string[] {
   const rules = countRules(objects) - countRules(servedBy(version, objects));
   const policies = objects.filter(({ apiVersion }) => apiVersion === ADMISSION_API);
   const hasAll = policies.every((policy) => servesPolicy(version, policy));
@@ -126,7 +126,7 @@ export function leftOutFor(version: string, objects: readonly KubeObject[]): rea
 
 function rulesNote(version: string, count: number): string {
   return (
-    `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions, which the definitions do not get. kubectl then accepts ` +
+    `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions: they are left out. kubectl then accepts ` +
     `values that are not valid: a pool with one is not used, which the log of each ADD says; a policy with one denies all traffic of its endpoints. Use ${identity.adminTool} apply, which refuses them. Run this again when the orchestrator has v1.32 or later.`
   );
 }

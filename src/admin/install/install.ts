@@ -10,7 +10,7 @@ import { listFollower } from "../../release/admission/policies.ts";
 import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
-import { leftOutFor, servedBy } from "../../release/older-servers.ts";
+import { notesForServer, servedBy } from "../../release/older-servers.ts";
 import { FIRST_SERVER, FIRST_WITH_EVERYTHING } from "../../release/supported-servers.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
@@ -97,7 +97,8 @@ async function servedParts(objects: ClusterObjects, parts: Parts, context: Conte
       details: `upgrade the orchestrator to ${FIRST_SERVER} or later first`,
     });
   }
-  for (const note of leftOutFor(version, [...parts.definitions, ...listFollower()])) context.stderr(`Note: ${note}\n`);
+  for (const note of notesForServer(version, [...parts.definitions, ...listFollower()]))
+    context.stderr(`Note: ${note}\n`);
   return { ...parts, definitions: servedBy(version, parts.definitions) };
 }
 

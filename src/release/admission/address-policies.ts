@@ -37,7 +37,7 @@ export const ADDRESS_LIST = { name: `${product}-address-list`, namespace: "kube-
 /** The binding that makes the list count. */
 export const CHOSEN_ADDRESSES = `${product}-chosen-addresses`;
 
-/** Without `data`: whoever applies it leaves the entries to the administrator. A missing key permits nobody. */
+/** Without `data`, so that applying it leaves the entries to the administrator. A missing key permits nobody. */
 export function addressListObject(): KubeObject {
   return { apiVersion: "v1", kind: "ConfigMap", metadata: ADDRESS_LIST };
 }
@@ -103,7 +103,7 @@ export function recordedAddressesPolicies(): readonly KubeObject[] {
   const name = `${product}-recorded-addresses`;
   return [
     policyObject(name, {
-      // Not pods/status: whoever may patch that may record addresses.
+      // Not pods/status: who may patch that may record addresses.
       matchConstraints: matching(["CREATE", "UPDATE"], ["pods", ...OTHER_WAYS]),
       variables: [NEW_ANNOTATIONS, FORMER_ANNOTATIONS],
       validations: keysOf(RECORDED_ANNOTATIONS).map(

@@ -6,9 +6,9 @@
  *                     but its own. What else the record says is judged by every reader (routing/counted-nodes.ts)
  *   node-pods         pods of the node; only our annotations
  *   node-blocks       its own blocks, each with the name of its CIDR. Of all others only entries that are free or its own,
- *                     before and after: it borrows addresses, gives them back, and takes blocks that belong to nobody.
+ *                     before and after: it borrows addresses, gives them back, and takes blocks without an affinity.
  *                     Which blocks count is not decided here but by every reader (routing/counted-blocks.ts)
- *   node-claims       claims on blocks in its own name
+ *   node-claims       affinities of blocks to itself
  *   node-handles      handles with its label, or without any
  *   node-pools        pools: adds the finalizer of pools with blocks
  *   node-cluster      ClusterInformation: what is there stays, except the release
@@ -57,7 +57,7 @@ interface Rule {
   readonly resource: string;
   readonly group?: string;
   readonly variables?: readonly { readonly name: string; readonly expression: string }[];
-  /** Beside those of all rules. */
+  /** In addition to those of all rules. */
   readonly conditions?: readonly { readonly name: string; readonly expression: string }[];
   /** What the expressions may compare with. If it is missing, the policy does not apply. */
   readonly parameters?: {
@@ -181,7 +181,7 @@ const IS_ALLOWED_CHANGE = (ordinal: string) => {
   return `[${before}].all(was, [${after}].all(is, (${isOwn}) || (${isSame})))`;
 };
 
-/** Whoever has the block may write all of it: the rest is not evaluated for the block of each ADD. */
+/** The node of a block may write all of it: the rest is not evaluated for the block of each ADD. */
 const IS_OWN = "(variables.affinity == variables.own && variables.formerAffinity == variables.own)";
 
 const ASSIGNED_IN = (block: string) => `${block}.spec.allocations.filter(index, dyn(index) != null).size()`;
@@ -236,7 +236,7 @@ const BLOCKS: Rule = {
   ],
 };
 
-const CLAIMS: Rule = {
+const AFFINITIES: Rule = {
   name: "node-claims",
   operations: ["CREATE", "UPDATE", "DELETE"],
   group: PRODUCT_API.group,
@@ -363,7 +363,7 @@ const HOST_TOKENS: Rule = {
 
 export const NODE_TOKENS = `${product}-${TOKENS.name}`;
 
-const RULES: readonly Rule[] = [RECORDS, PODS, BLOCKS, CLAIMS, HANDLES, POOLS, CLUSTER, TOKENS, HOST_TOKENS];
+const RULES: readonly Rule[] = [RECORDS, PODS, BLOCKS, AFFINITIES, HANDLES, POOLS, CLUSTER, TOKENS, HOST_TOKENS];
 
 export function nodeAccountPolicies(): readonly KubeObject[] {
   return RULES.flatMap(

@@ -1,4 +1,4 @@
-/** What a release says about a kind beside its schema, which is in `src/model`: columns, rules and descriptions. */
+/** What a release says about a kind besides its schema, which is in `src/model`: columns, rules and descriptions. */
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 
 /** Texts about fields, by their paths: "" is the kind itself, "spec.cidr". `kubectl explain`, the docs and the admin tool show them. */

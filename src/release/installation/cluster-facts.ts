@@ -1,4 +1,4 @@
-/** What rendering and defaults depend on beside the Installation: what the operator found in the cluster. */
+/** What rendering and defaults depend on besides the Installation: what the operator found in the cluster. */
 import type { IPPool } from "../../model/ip-pool.ts";
 
 export interface ClusterFacts {

@@ -14,8 +14,8 @@ import { decodeShape, isObject, withoutNulls } from "../../model/shape.ts";
 import type { KubeObject } from "../kube-object.ts";
 import type { ClusterFacts } from "./cluster-facts.ts";
 import { type CompleteSpec, withDefaults } from "./default-fields.ts";
-import { effectiveInstallation } from "./effective.ts";
 import type { EffectiveInstallation } from "./effective-installation.ts";
+import { effectiveInstallation } from "./make-effective.ts";
 import { mergeOverlay, withAbsentFields } from "./overlay.ts";
 import { validate } from "./validate.ts";
 

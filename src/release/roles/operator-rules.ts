@@ -10,7 +10,6 @@ import { USERS_OF_ANNOTATIONS } from "../admission/annotation-users.ts";
 import { listFollower, policiesOf } from "../admission/policies.ts";
 import { ADMISSION_GROUP } from "../admission/policy-objects.ts";
 import { NETWORK_CONFIG_MAP, UNINSTALL } from "../workloads/names.ts";
-import { combinedRules } from "./combined-rules.ts";
 import { RBAC_GROUP } from "./role-objects.ts";
 import {
   controllersRules,
@@ -125,4 +124,32 @@ export function platformRules(): readonly Rule[] {
 
 function rule(group: string, resources: readonly string[], verbs: readonly string[]): Rule {
   return { apiGroups: [group], resources, verbs };
+}
+
+/**
+ * Rules that permit the same together, each resource once: resources of a group with the same verbs share a rule. `rules` must
+ * not be limited to names of objects.
+ */
+function combinedRules(rules: readonly Rule[]): readonly Rule[] {
+  const verbs = new Map<string, Set<string>>();
+  for (const { apiGroups, resources, verbs: allowed } of rules) {
+    for (const place of apiGroups.flatMap((group) => resources.map((resource) => `${group} ${resource}`))) {
+      verbs.set(place, new Set([...(verbs.get(place) ?? []), ...allowed]));
+    }
+  }
+  const groups = Map.groupBy(verbs.keys(), (place) => `${place.split(" ")[0]} ${sorted(verbs.get(place)).join(",")}`);
+  return [...groups].map(([key, places]) => {
+    const [group = "", list = ""] = key.split(" ");
+    return {
+      apiGroups: [group],
+      resources: places.map((place) => place.slice(group.length + 1)).toSorted(),
+      verbs: list.split(","),
+    };
+  });
+}
+
+const ORDER = ["get", "list", "watch", "create", "update", "patch", "delete"];
+
+function sorted(verbs: ReadonlySet<string> = new Set()): readonly string[] {
+  return [...verbs].toSorted((one, other) => ORDER.indexOf(one) - ORDER.indexOf(other));
 }

@@ -20,7 +20,7 @@ import {
 } from "./rules.ts";
 
 /**
- * "node-kubernetes": what the node agent needs beside the plugin's role, to enforce policy with that datastore. With etcd
+ * "node-kubernetes": what the node agent needs in addition to the plugin's role, to enforce policy with that datastore. With etcd
  * plugin and agent share one. "controllers-…": of the controllers, which have an account of their own.
  */
 export type RoleDatastore = "etcd" | "kubernetes" | "node-kubernetes" | "controllers-etcd" | "controllers-kubernetes";
@@ -89,7 +89,7 @@ const TITLES: Readonly<Record<RoleDatastore, string>> = {
   kubernetes:
     "What the plugin may do on the Kubernetes API if that is its datastore, and it shares an account with the node agent.",
   "node-kubernetes":
-    "What the node agent may do beside, if the Kubernetes API is the datastore: read policies, nodes and blocks, and record its release and its addresses.",
+    "What the node agent may do in addition, if the Kubernetes API is the datastore: read policies, nodes and blocks, and record its release and its addresses.",
   "controllers-etcd": "What the controllers may do on the Kubernetes API if their datastore is etcd.",
   "controllers-kubernetes": "What the controllers may do on the Kubernetes API if that is their datastore.",
 };

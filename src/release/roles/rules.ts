@@ -67,7 +67,7 @@ const FOLLOW_POLICY: readonly Rule[] = [
 /** Of policies that are not carried out, and of tunnels that do not carry everything. */
 const REPORT_FINDINGS: Rule = { apiGroups: [CORE], resources: ["events"], verbs: ["create"] };
 
-/** The kinds of `ROUTED_BLOCK_KINDS`, beside what the plugin's role has; those of `ROUTING_KINDS` are there and below. */
+/** The kinds of `ROUTED_BLOCK_KINDS`, in addition to what the plugin's role has; those of `ROUTING_KINDS` are there and below. */
 const FOLLOW_BLOCKS: Rule = { apiGroups: [PRODUCT_API.group], resources: ["ipamblocks"], verbs: ["watch"] };
 
 /** The kinds of `BGP_KINDS`. */
@@ -176,7 +176,7 @@ export function pluginRules(datastore: RuleDatastore): readonly Rule[] {
   return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
 }
 
-/** What the node agent needs beside the plugin's rules if the orchestrator's API is the datastore. */
+/** What the node agent needs in addition to the plugin's rules if the Kubernetes API is the datastore. */
 export const NODE_AGENT_RULES: readonly Rule[] = [
   ...FOLLOW_POLICY,
   REPORT_FINDINGS,

@@ -1,9 +1,9 @@
 /** The objects of all components, in the order in which they are applied: accounts before the pods that use them. Pure. */
+import { identity } from "../../identity.ts";
 import { admissionObjects } from "../admission/policies.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { accountObjects } from "./accounts.ts";
 import { controllersDeployment, controllersDisruptionBudget } from "./controllers-deployment.ts";
-import { csiDriver } from "./csi-driver.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "./names.ts";
 import { networkList } from "./network-list.ts";
 import { nodeDaemonSet } from "./node-daemon-set.ts";
@@ -31,4 +31,30 @@ function networkConfigMap({ installation, facts }: RenderPlan): KubeObject {
     metadata: { name: NETWORK_CONFIG_MAP, namespace: facts.namespace },
     data: { [NETWORK_CONFIG_KEY]: `${JSON.stringify(list, undefined, 2)}\n` },
   };
+}
+
+/**
+ * How the kubelet is to use the CSI driver that the node agents serve: only for volumes that a pod declares itself. None if the
+ * Installation turns the driver off.
+ */
+function csiDriver({ installation }: RenderPlan): readonly KubeObject[] {
+  if (installation.kubeletDirectory === undefined) return [];
+  return [
+    {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "CSIDriver",
+      metadata: {
+        name: identity.csiDriver,
+        // The volume gives a pod nothing of the host: a cluster that checks volumes may let every namespace use it.
+        labels: { "security.kubernetes.io/csi-ephemeral-volume-profile": "restricted" },
+      },
+      spec: {
+        attachRequired: false,
+        podInfoOnMount: true,
+        volumeLifecycleModes: ["Ephemeral"],
+        // The directory belongs to the node agent: the kubelet must not change its owner.
+        fsGroupPolicy: "None",
+      },
+    },
+  ];
 }

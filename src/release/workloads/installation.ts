@@ -1,5 +1,5 @@
 /**
- * Everything that an Installation means: the objects to apply, in their order, and the settings for the datastore. Pure: it
+ * What an Installation is rendered to: the objects to apply, in their order, and the settings for the datastore. Pure: it
  * depends on the Installation and on what was found in the cluster, and on nothing else.
  */
 import { ETCD_SECRET_KEYS } from "../../config/etcd-secret-keys.ts";

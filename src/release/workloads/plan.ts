@@ -23,7 +23,7 @@ export interface RenderPlan {
   /** Of every object. */
   readonly labels: Readonly<Record<string, string>>;
   readonly etcd: EtcdAccess;
-  /** Beside what every installation has. */
+  /** In addition to what every installation has. */
   readonly node: {
     /** Of both containers of the node, and of its init container alone. */
     readonly environment: readonly EnvironmentVariable[];

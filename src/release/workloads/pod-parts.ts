@@ -37,8 +37,9 @@ export function fromField(name: string, fieldPath: string): EnvironmentVariable 
 }
 
 /**
- * Of a container in the network of the host, which listens on this port of loopback. No container of ours has a probe of
- * liveness, which whoever reaches the port could keep from being answered: the programs end themselves (health/watchdog.ts).
+ * Of a container in the network of the host, which listens on this port of loopback. No container of ours has a
+ * liveness probe: anything that reaches the port could keep it from being answered. The programs end themselves instead
+ * (health/watchdog.ts).
  */
 export function hostReadinessProbe(port: number) {
   return { httpGet: { host: "127.0.0.1", port, path: "/readiness" }, periodSeconds: 5, timeoutSeconds: 5 };

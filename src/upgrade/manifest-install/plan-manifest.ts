@@ -1,6 +1,6 @@
 /** What the manifest of this release becomes in this cluster. Pure. */
 import type { Fields } from "../../kube/objects.ts";
-import { leftOutFor, servedBy } from "../../release/older-servers.ts";
+import { notesForServer, servedBy } from "../../release/older-servers.ts";
 import type { Facts, ManifestNetwork, Obstacle } from "../engine/facts.ts";
 import type { UpgradeOptions } from "../engine/options.ts";
 import type { TargetRelease } from "../engine/target-release.ts";
@@ -43,7 +43,7 @@ export function wantedManifest({ live, daemonSet, facts, release, options, stock
         winner,
       });
   const { notes, obstacles } = decided(conflicts, options.onConflict);
-  const leftOut = leftOutFor(facts.orchestratorVersion, whole);
+  const leftOut = notesForServer(facts.orchestratorVersion, whole);
   return { ...wanted, notes: [...leftOut, ...wanted.notes, ...notes], obstacles: [...wanted.obstacles, ...obstacles] };
 }
 

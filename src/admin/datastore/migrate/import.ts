@@ -6,7 +6,7 @@ import { clusterObjects } from "../../../kube/objects.ts";
 import { readServerVersion } from "../../../kube/server-version.ts";
 import { CLUSTER_INFORMATION } from "../../../model/kinds.ts";
 import { crdObjects } from "../../../release/crds/definitions.ts";
-import { leftOutFor, servedBy } from "../../../release/older-servers.ts";
+import { notesForServer, servedBy } from "../../../release/older-servers.ts";
 import type { ExportFile } from "../../../upgrade/datastore-migration/export-file.ts";
 import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";
 import { applyForced } from "../../../upgrade/engine/apply-forced.ts";
@@ -30,7 +30,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
     const objects = clusterObjects(client, context.signal);
     const serverVersion = await readServerVersion(objects);
     const definitions = servedBy(serverVersion, crdObjects());
-    for (const note of leftOutFor(serverVersion, crdObjects())) context.stderr(`Note: ${note}\n`);
+    for (const note of notesForServer(serverVersion, crdObjects())) context.stderr(`Note: ${note}\n`);
     await applyForced(objects, definitions);
     await untilEstablished({ objects, wait: context.wait }, definitions);
     const notes = await importData(store, file, (line) => context.stderr(`${line}\n`));

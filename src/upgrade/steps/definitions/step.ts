@@ -5,7 +5,7 @@ import { isObject } from "../../../model/shape.ts";
 import { listFollower } from "../../../release/admission/policies.ts";
 import type { KubeObject } from "../../../release/kube-object.ts";
 import { describeObject, objectPath } from "../../../release/object-kinds.ts";
-import { leftOutFor, servedBy } from "../../../release/older-servers.ts";
+import { notesForServer, servedBy } from "../../../release/older-servers.ts";
 import { applyForced, planForced, unapplied } from "../../engine/apply-forced.ts";
 import type { Obstacle } from "../../engine/facts.ts";
 import type { PlanningSite, Step, StepSite } from "../../engine/step.ts";
@@ -26,7 +26,7 @@ export const definitionsStep: Step = {
       changes,
       obstacles: await storedVersionObstacles(site.objects, wanted),
       notes: [
-        ...leftOutFor(site.facts.orchestratorVersion, [...wholeDefinitions(site), ...appliedByOperator(site)]),
+        ...notesForServer(site.facts.orchestratorVersion, [...wholeDefinitions(site), ...appliedByOperator(site)]),
         "Resources of the kinds whose definitions change are backed up first: a field that a definition has no more is dropped when its resource is written next.",
       ],
       cannotBeUndone:

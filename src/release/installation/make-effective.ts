@@ -1,4 +1,4 @@
-/** A complete and valid spec as the rest of the operator works on it. Pure. */
+/** From a complete and valid spec to what is rendered. Pure. */
 
 import { INSTALLED_LOG_FILE } from "../../config/installed-network-list.ts";
 import { identity } from "../../identity.ts";
