@@ -10,10 +10,10 @@ import { type Address, unmapAddress } from "../../ip/address.ts";
 import { MalformedMessage } from "../protocol/malformed-message.ts";
 import type { SidecarUpdate } from "../protocol/sidecar-state.ts";
 import { firstState, type JudgeState, nextState } from "./judge-state.ts";
-import { parsePrincipal } from "./principal.ts";
 import { NO_OWN_ADDRESS, NO_PROFILE, NOT_SYNCHRONISED, type RequestDecision } from "./request-decision.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import { NO_SETS, type SetNames } from "./set-memberships.ts";
+import { parsePrincipal } from "./spiffe-identity.ts";
 
 /** As the mesh's proxy describes it; a connection that is not HTTP has no `http`. */
 export interface IncomingRequest {

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import type { GrpcServer } from "../../grpc/server.ts";
 import { identity } from "../../identity.ts";
 import { removeIfEmpty } from "../../linux/place-file.ts";
+import { csiServices, registrationService } from "./csi-services.ts";
 import type { PublishedVolumes } from "./published-volumes.ts";
-import { csiServices, registrationService } from "./services.ts";
 
 const { csiDriver } = identity;
 /** How often the kubelet's directory is looked for, and whether the sockets are still there. */

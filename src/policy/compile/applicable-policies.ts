@@ -8,7 +8,7 @@ import type { Direction, EffectiveRule } from "../effective-rule.ts";
 import type { SelectorText } from "../effective-selector.ts";
 import type { EvaluatedTier } from "./evaluations.ts";
 import { LabelIndex, type LabelledEntity } from "./label-index.ts";
-import { comparePolicies, FIRST_TIER, isSameButRules, type PolicyRecord } from "./policy-record.ts";
+import { FIRST_TIER, isSameButRules, type PolicyRecord } from "./policy-record.ts";
 import type { EndpointKind, ProfileRecord } from "./profile-record.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
@@ -170,4 +170,11 @@ function compareTiers(left: EvaluatedTier & TierSpec, right: EvaluatedTier & Tie
 
 function orderOf({ order }: TierSpec): number {
   return order ?? Number.MAX_VALUE;
+}
+
+/** The order of evaluation in a tier. */
+function comparePolicies(left: PolicyRecord, right: PolicyRecord): number {
+  if (left.order !== right.order) return left.order < right.order ? -1 : 1;
+  if (left.title !== right.title) return left.title < right.title ? -1 : 1;
+  return 0;
 }

@@ -97,13 +97,6 @@ export function unreadablePolicy(
 const ANYBODY: EffectivePeer = { notNets: [], members: [], notMembers: [] };
 const DENY_ALL: EffectiveRule = { action: "Deny", source: ANYBODY, destination: ANYBODY };
 
-/** The order of evaluation in a tier. */
-export function comparePolicies(left: PolicyRecord, right: PolicyRecord): number {
-  if (left.order !== right.order) return left.order < right.order ? -1 : 1;
-  if (left.title !== right.title) return left.title < right.title ? -1 : 1;
-  return 0;
-}
-
 /** Then the same endpoints evaluate it at the same place, by the same chains. */
 export function isSameButRules(before: PolicyRecord, now: PolicyRecord): boolean {
   const shape = ({ selector, tier, order, stage, appliesOnForward, rules }: PolicyRecord) => [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ANY_TRUST_DOMAIN, parsePrincipal } from "./principal.ts";
+import { ANY_TRUST_DOMAIN, parsePrincipal } from "./spiffe-identity.ts";
 
 const READER = { namespace: "red", account: "reader" };
 
