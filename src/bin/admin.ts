@@ -1,8 +1,10 @@
 /** Runs the admin tool with its real dependencies. */
+
 import { readdir, readFile } from "node:fs/promises";
 import { editText } from "../admin/host/edit-text.ts";
 import { findProgram, runProgram, writeNewFile } from "../admin/host/run-program.ts";
-import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/main/command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../admin/main/command.ts";
+import type { Clock, Context, Files, Host, HostNetwork, PolicyTable } from "../admin/main/context.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/main/interruption.ts";
 import { runAdmin } from "../admin/main/run.ts";
 import { runDirectoryOf } from "../config/run-directory.ts";
@@ -39,28 +41,69 @@ export async function run(args: readonly string[]): Promise<number> {
   const reportSilence = (url: string, left: number) =>
     stderr(`etcd at ${url} does not answer; waiting up to ${Math.ceil(left / 1_000)} s more\n`);
   const context: Context = {
-    signal: stopping.signal,
     env: environment,
+    signal: stopping.signal,
+    version: VERSION,
     isTerminal: process.stdout.isTTY === true,
     terminalWidth: process.stdout.columns,
     showsProgress: process.stderr.isTTY === true,
     outputClosed: outputClosed.signal,
     stdout,
     stderr,
+    readStdin: () => Bun.stdin.text(),
+    editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
+    ...filesOf(environment),
+    ...hostOf(environment, stopping.signal),
+    ...hostNetworkOf(environment, warn),
+    ...POLICY_TABLE,
+    openDatastore: async (settings) =>
+      (await import("../datastore/open.ts")).openDatastore(settings, { environment, warn, onSilence: reportSilence }),
+    openKubeClient: async (access) => {
+      const options = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
+      return (await import("../kube/client.ts")).openKubeClient(access, { ...options, program: identity.adminTool });
+    },
+    ...CLOCK,
+  };
+  const code = await runAdmin(args, context);
+  stopping.forget();
+  if (stopping.signal.aborted) return endStopped(code);
+  return isOutputLost && code === EXIT_OK ? EXIT_FAILED : code;
+}
+
+type Environment = Context["env"];
+
+function filesOf(environment: Environment): Files {
+  return {
     readFile: (path) => readFile(path, "utf8"),
     readOwnFile: async (path) => {
       const { readOwnFile, trustedUsers } = await import("../linux/read-own-file.ts");
       return readOwnFile(path, trustedUsers(process.getuid?.() ?? 0, environment["SUDO_UID"]));
     },
-    readStdin: () => Bun.stdin.text(),
     listFolder,
-    hostName,
-    version: VERSION,
     replaceFile: async (path, text) => (await import("../linux/replace-file.ts")).replaceFile(path, text),
     replacePrivateFile: async (path, text) => {
       (await import("../linux/replace-file.ts")).replaceFile(path, text, "owner");
     },
+    writeArchive: writeNewFile,
+  };
+}
+
+function hostOf(environment: Environment, signal: AbortSignal): Host {
+  return {
+    hostName,
+    machineIdentity: async () =>
+      (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     findProgram: (name) => findProgram(name, environment),
+    runProgram: (command) => runProgram(command, signal),
+    readCniHost: async () => (await import("../admin/host/read-cni-host.ts")).readCniHost(environment),
+    readHostFacts: async () => (await import("../admin/host/read-host-facts.ts")).readHostFacts(environment),
+    readKernelFeatures: async () => (await import("../admin/host/read-kernel-features.ts")).readKernelFeatures(),
+    readAgentFacts: async () => (await import("../admin/host/read-host-facts.ts")).readAgentFacts(environment),
+  };
+}
+
+function hostNetworkOf(environment: Environment, warn: (message: string) => void): HostNetwork {
+  return {
     uplinkMtu: async () => (await import("../linux/rtnetlink/uplink-mtu.ts")).uplinkMtu(await ownSockets()),
     hostAddresses: async () => (await import("../linux/rtnetlink/host-addresses.ts")).hostAddresses(await ownSockets()),
     linkNames: async () => (await import("../linux/rtnetlink/host-addresses.ts")).linkNames(await ownSockets()),
@@ -75,27 +118,8 @@ export async function run(args: readonly string[]): Promise<number> {
       (await import("../linux/rtnetlink/host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
     hostLinks: async () => (await import("../ipam/leaks/host-links.ts")).readHostLinks(runDirectoryOf(process.env)),
     containerAddresses: async () => (await import("../linux/container-addresses.ts")).containerAddresses(),
-    machineIdentity: async () =>
-      (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
-    readCniHost: async () => (await import("../admin/host/read-cni-host.ts")).readCniHost(environment),
-    editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
-    openDatastore: async (settings) =>
-      (await import("../datastore/open.ts")).openDatastore(settings, { environment, warn, onSilence: reportSilence }),
-    openKubeClient: async (access) => {
-      const means = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
-      return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });
-    },
-    runProgram: (command) => runProgram(command, stopping.signal),
-    writeArchive: writeNewFile,
-    readHostFacts: async () => (await import("../admin/host/read-host-facts.ts")).readHostFacts(environment),
-    readKernelFeatures: async () => (await import("../admin/host/read-kernel-features.ts")).readKernelFeatures(),
-    readAgentFacts: async () => (await import("../admin/host/read-host-facts.ts")).readAgentFacts(environment),
     readRoutingFacts: async () =>
       (await import("../admin/host/read-routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
-    readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),
-    openDropLog: async () => (await import("../admin/host/policy-kernel.ts")).openDropLog(),
-    openTracer: async (alternatives) =>
-      (await import("../admin/host/policy-kernel.ts")).openTracer(alternatives, process.pid),
     restoreTables: async (wanted, warn) => {
       const [{ restoreTables }, hostPorts] = await Promise.all([
         import("../upkeep/restore-tables.ts"),
@@ -110,17 +134,23 @@ export async function run(args: readonly string[]): Promise<number> {
       ]);
       await (await trackedConnections(directNetfilter, warn))?.forget(addresses);
     },
-    now: () => new Date(),
-    uuid: () => crypto.randomUUID(),
-    random: Math.random,
-    wait: (milliseconds) => Bun.sleep(milliseconds),
-    clock: { now: () => performance.now(), wait: SYSTEM_CLOCK.wait },
   };
-  const code = await runAdmin(args, context);
-  stopping.forget();
-  if (stopping.signal.aborted) return endStopped(code);
-  return isOutputLost && code === EXIT_OK ? EXIT_FAILED : code;
 }
+
+const POLICY_TABLE: PolicyTable = {
+  readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),
+  openDropLog: async () => (await import("../admin/host/policy-kernel.ts")).openDropLog(),
+  openTracer: async (alternatives) =>
+    (await import("../admin/host/policy-kernel.ts")).openTracer(alternatives, process.pid),
+};
+
+const CLOCK: Clock = {
+  now: () => new Date(),
+  uuid: () => crypto.randomUUID(),
+  random: Math.random,
+  wait: (milliseconds) => Bun.sleep(milliseconds),
+  clock: { now: () => performance.now(), wait: SYSTEM_CLOCK.wait },
+};
 
 interface Stopping {
   readonly signal: AbortSignal;

@@ -1,8 +1,9 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
+
 import type { CniHost } from "../../src/admin/config/check-cni-host.ts";
 import { CONFIG_FILE } from "../../src/admin/datastore/options.ts";
 import type { AgentFacts, HostFacts, KernelFeatures, RoutingFacts } from "../../src/admin/host/facts.ts";
-import type { Context } from "../../src/admin/main/command.ts";
+import type { Context } from "../../src/admin/main/context.ts";
 import { runAdmin } from "../../src/admin/main/run.ts";
 import type { PolicyCounts } from "../../src/admin/policy/chain-interfaces.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";

@@ -3,7 +3,8 @@ import { PluginError } from "../../errors.ts";
 import { unifiedDiff } from "../../unified-diff.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import type { Clock, Context } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
 import { readGivenResources } from "../manifest/sources.ts";
@@ -59,11 +60,7 @@ async function showDifferences(
 }
 
 /** `undefined` if apply would not change the resource. */
-async function differenceOf(
-  overlay: Datastore,
-  given: GivenResource,
-  context: Context,
-): Promise<Difference | undefined> {
+async function differenceOf(overlay: Datastore, given: GivenResource, context: Clock): Promise<Difference | undefined> {
   const { kind, name } = given;
   const resource = referenceText(kind, name);
   const before = await readOne(overlay, kind, name);

@@ -3,14 +3,15 @@
 import { PluginError } from "../../errors.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
-import type { Context, ExitCode, Given } from "../main/command.ts";
+import type { ExitCode, Given } from "../main/command.ts";
+import type { DatastoreAccess } from "../main/context.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
 import { readGivenResources } from "../manifest/sources.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { referenceText } from "../resources/reference.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   const all = await readGivenResources(context, given);
   const problems = problemsAmong(all);
   return forEachResource(context, given, { all, act: async (each) => judge(each, problems.get(each) ?? []) });

@@ -1,9 +1,11 @@
 /** `apply`, `create` and `replace`: they differ in whether the resource must exist, and `apply` keeps what it does not mention. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
-import type { CommandCode, Context, ExitCode, Given } from "../main/command.ts";
+import type { CommandCode, ExitCode, Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
 import { readGivenResources } from "../manifest/sources.ts";
 import type { ActionResult } from "../resources/action-result.ts";

@@ -1,11 +1,12 @@
 import type { BirdRoute } from "../../routing/bird/routes-status.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import type { RoutingFacts } from "../host/facts.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, HostNetwork, Terminal } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: Call & Terminal & HostNetwork, given: Given): Promise<ExitCode> {
   const facts = await context.readRoutingFacts();
   const rows = rowsOf(facts);
   if (wantsJson(given)) context.stdout(`${JSON.stringify({ routes: rows }, undefined, 2)}\n`);

@@ -1,8 +1,10 @@
 /** Commands on a whole cluster: which cluster it is, and as whom. */
+
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
-import { type Context, type Given, UsageError } from "../main/command.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Call, Cluster, Context } from "../main/context.ts";
 
 /** The same order as that of kubectl: the option, the variable, the account of the pod, the file in the home directory. */
 export function clusterAccess(given: Given, env: Context["env"]): KubeAccess {
@@ -25,7 +27,7 @@ function kubeconfigsOf(env: Context["env"]): readonly string[] | undefined {
 
 /** `onHost`: what the user does instead on a host without Kubernetes, in the error if nothing names a cluster. */
 export async function withCluster<T>(
-  context: Context,
+  context: Call & Cluster,
   given: Given,
   work: (client: KubeClient) => Promise<T>,
   onHost?: string,
@@ -45,7 +47,7 @@ export async function withCluster<T>(
   }
 }
 
-async function openClient(context: Context, given: Given): Promise<KubeClient> {
+async function openClient(context: Call & Cluster, given: Given): Promise<KubeClient> {
   const access = clusterAccess(given, context.env);
   try {
     return await context.openKubeClient(access);
@@ -56,6 +58,6 @@ async function openClient(context: Context, given: Given): Promise<KubeClient> {
   }
 }
 
-function isNamed({ env }: Context, { values }: Given): boolean {
+function isNamed({ env }: Call, { values }: Given): boolean {
   return values.has("kubeconfig") || (env["KUBECONFIG"] ?? "") !== "";
 }

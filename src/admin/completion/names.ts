@@ -7,15 +7,8 @@
 import { withDatastore } from "../datastore/open.ts";
 import { connectedNames, containerWord } from "../edit/label-containers.ts";
 import { parseArguments } from "../main/arguments.ts";
-import {
-  type Command,
-  type CommandCode,
-  type CommandGroup,
-  type Context,
-  EXIT_OK,
-  type Given,
-  optionsOf,
-} from "../main/command.ts";
+import { type Command, type CommandCode, type CommandGroup, EXIT_OK, type Given, optionsOf } from "../main/command.ts";
+import type { DatastoreAccess } from "../main/context.ts";
 import { splitLeadingOptions } from "../main/leading-options.ts";
 import { searchedNamespace } from "../resources/find.ts";
 import { KIND_WORDS } from "../resources/options.ts";
@@ -51,7 +44,7 @@ function parseLine(words: readonly string[], group: CommandGroup): Line | undefi
   return { command: member, given: parseArguments([...leading, ...after], optionsOf(member)) };
 }
 
-async function offers({ command, given }: Line, current: string, context: Context): Promise<readonly string[]> {
+async function offers({ command, given }: Line, current: string, context: DatastoreAccess): Promise<readonly string[]> {
   const { operands } = given;
   if (current.includes("/") && operands.every((operand) => operand.includes("/"))) {
     const [kind = ""] = current.split("/");
@@ -70,7 +63,7 @@ async function offers({ command, given }: Line, current: string, context: Contex
   return names.filter((name) => !named.includes(name));
 }
 
-async function namesOf(given: Given, context: Context): Promise<readonly string[]> {
+async function namesOf(given: Given, context: DatastoreAccess): Promise<readonly string[]> {
   const [selection, ...others] = parseSelections(given);
   if (selection === undefined || others.length > 0) return [];
   return withDatastore(context, given, async (store) => {

@@ -8,7 +8,8 @@ import { parseJson } from "../../parse-json.ts";
 import { datastoreOf } from "../datastore/choice.ts";
 import { isFileAbsent, requireFile } from "../datastore/open.ts";
 import { findPools } from "../ipam/pools.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, Clock, DatastoreAccess, Files, Host, Terminal } from "../main/context.ts";
 import { paint } from "../terminal/paint.ts";
 import { type CheckOptions, type ConfigHost, checkNetworkFile, type FileReport } from "./check-network-file.ts";
 
@@ -16,7 +17,7 @@ interface CheckedFile extends FileReport {
   readonly file: string;
 }
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const options = given.switches.has("skip-files") ? {} : { host: await hostOf(context) };
   const files: CheckedFile[] = [];
   for (const operand of given.operands.length === 0 ? [await ownDirectory(context)] : given.operands)
@@ -28,7 +29,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
   return exitCodeOf(files);
 }
 
-async function hostOf(context: Context): Promise<ConfigHost> {
+async function hostOf(context: DatastoreAccess & Host & Clock): Promise<ConfigHost> {
   return {
     ...(await context.readCniHost()),
     // What does not exist, or cannot be looked at, is not known to be one.
@@ -46,7 +47,7 @@ async function hostOf(context: Context): Promise<ConfigHost> {
 const LONGEST_READ_MILLISECONDS = 1_500;
 
 async function readPools(
-  context: Context,
+  context: DatastoreAccess & Clock,
   decoded: Parameters<ConfigHost["readPools"]>[0],
 ): ReturnType<ConfigHost["readPools"]> {
   try {
@@ -68,7 +69,7 @@ async function readPools(
 }
 
 /** Of this host. */
-async function ownDirectory(context: Context): Promise<string> {
+async function ownDirectory(context: Call & Files): Promise<string> {
   const directory = networkConfigDirectory(context);
   const names = await context.listFolder(directory).catch((failure: unknown) => {
     if (failure instanceof Error && "code" in failure && failure.code === "ENOENT") return undefined;
@@ -79,7 +80,11 @@ async function ownDirectory(context: Context): Promise<string> {
 }
 
 /** A file, or those of a directory that runtimes read. */
-async function checkOperand(operand: string, context: Context, options: CheckOptions): Promise<readonly CheckedFile[]> {
+async function checkOperand(
+  operand: string,
+  context: Call & Terminal & Files,
+  options: CheckOptions,
+): Promise<readonly CheckedFile[]> {
   const directory = operand.replace(/(?<=.)\/+$/, "");
   const names = operand === "-" ? undefined : await context.listFolder(directory).catch(() => undefined);
   if (names === undefined) {
@@ -102,14 +107,14 @@ function nothingIn(directory: string): PluginError {
 }
 
 /** Podman keeps an empty one among its network configs, and "*" names it too. */
-async function isLock(file: string, { readFile }: Context): Promise<boolean> {
+async function isLock(file: string, { readFile }: Files): Promise<boolean> {
   return file.endsWith(".lock") && (await readFile(file).catch(() => "unknown")) === "";
 }
 
 /** In the directory of this host: the networks of the files that come before this one. */
 async function besides(
   file: string,
-  context: Context,
+  context: Call & Files,
   { host }: CheckOptions,
 ): Promise<Pick<CheckOptions, "earlierNetworks">> {
   const directory = networkConfigDirectory(context);
@@ -134,7 +139,7 @@ function networkNameIn(text: string): string | undefined {
   }
 }
 
-async function check(file: string, context: Context, options: CheckOptions): Promise<CheckedFile> {
+async function check(file: string, context: Call & Terminal & Files, options: CheckOptions): Promise<CheckedFile> {
   try {
     const text = file === "-" ? await context.readStdin() : await context.readFile(file);
     return { file: file === "-" ? "stdin" : file, ...(await checkNetworkFile(text, options)) };
@@ -153,7 +158,11 @@ function exitCodeOf(files: readonly CheckedFile[]): ExitCode {
   return failed ? EXIT_FAILED : EXIT_OK;
 }
 
-function printFile({ file, findings, effective }: CheckedFile, context: Context, showsEffective: boolean): void {
+function printFile(
+  { file, findings, effective }: CheckedFile,
+  context: Call & Terminal,
+  showsEffective: boolean,
+): void {
   const { bold, red, yellow, green } = paint(context);
   for (const { severity, line, column, message } of findings) {
     const label = { error: red("error:"), warning: yellow("warning:"), note: "note:" }[severity];

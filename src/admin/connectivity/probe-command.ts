@@ -1,4 +1,5 @@
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Call, Clock, Context, Terminal } from "../main/context.ts";
 import { startEchoServer } from "./echo-server.ts";
 import { parsePort } from "./port.ts";
 import { decodeProbes, type Probe, probeKey, type Round } from "./probe.ts";
@@ -24,7 +25,11 @@ export async function run(context: Context, { operands, values }: Given): Promis
   return EXIT_OK;
 }
 
-async function tryInRounds(probes: readonly Probe[], options: ProbeOptions, context: Context): Promise<void> {
+async function tryInRounds(
+  probes: readonly Probe[],
+  options: ProbeOptions,
+  context: Call & Terminal & Clock,
+): Promise<void> {
   for (let number = 1; !context.signal.aborted; number += 1) {
     const tried = probes.map(async (probe) => [probeKey(probe), await runProbe(probe, options)] as const);
     const round: Round = { round: number, results: Object.fromEntries(await Promise.all(tried)) };

@@ -1,6 +1,7 @@
 /** The steps of a connectivity test, inside its namespace. */
+
 import type { InstalledImage } from "../cluster/installed-image.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { type Check, checksOf, type Phase, probesOf, type TestNode, type TestSite } from "./checks.ts";
 import { baselineKey, type CheckResult, isOpen, isSettled, judge, type Reports, withCauses } from "./judge.ts";
 import { isSkipped, type SkipWord } from "./skip.ts";

@@ -1,8 +1,9 @@
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Call, Host, Terminal } from "../main/context.ts";
 import { startEchoServer } from "./echo-server.ts";
 import { parsePort } from "./port.ts";
 
-export async function run(context: Context, { operands }: Given): Promise<ExitCode> {
+export async function run(context: Call & Terminal & Host, { operands }: Given): Promise<ExitCode> {
   const ports = operands.map(parsePort);
   if (ports.length === 0) throw new UsageError("PORT is missing");
   const name = await context.hostName();

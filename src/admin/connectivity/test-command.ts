@@ -9,15 +9,8 @@ import { withCluster } from "../cluster/access.ts";
 import { hasNoHostPorts } from "../cluster/installation.ts";
 import { findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
-import {
-  type Context,
-  EXIT_FAILED,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import type { Call, Clock, Context, Terminal } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { chooseTestNodes } from "./choose-nodes.ts";
 import type { CheckResult } from "./judge.ts";
@@ -96,7 +89,11 @@ async function testIn(
   }
 }
 
-async function removeNamespace(objects: ClusterObjects, namespace: string, context: Context): Promise<void> {
+async function removeNamespace(
+  objects: ClusterObjects,
+  namespace: string,
+  context: Call & Terminal & Clock,
+): Promise<void> {
   const path = `/api/v1/namespaces/${namespace}`;
   context.stderr(`Deleting namespace ${namespace}\n`);
   try {

@@ -1,11 +1,12 @@
 /** Creates the objects of a connectivity test, waits for its pods, and reads what they report. */
+
 import { describeFailure, PluginError } from "../../errors.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import type { InstalledImage } from "../cluster/installed-image.ts";
 import { type PodState, podState } from "../cluster/pod-state.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { lastRound, type Probe, type Round } from "./probe.ts";
 import {
   type PodPlace,

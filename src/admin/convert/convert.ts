@@ -9,12 +9,13 @@ import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { formatYaml } from "../../yaml.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { Call, Files, Terminal } from "../main/context.ts";
 import { type GivenDocument, readGivenDocuments } from "../manifest/sources.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import { convertOtherGroup, type Fields, otherGroupOf } from "./other-group.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: Call & Terminal & Files, given: Given): Promise<ExitCode> {
   const documents = await readGivenDocuments(context, given);
   const converted = documents.map((document) => ({ place: document.place, ...convert(document) }));
   const problems = converted.flatMap(({ place, problems: own }) => own.map((problem) => `${place}: ${problem}`));
@@ -62,7 +63,7 @@ function isOrchestratorPolicy({ value }: Pick<GivenDocument, "value">): boolean 
 }
 
 /** Whether the network of this host has containers and no pods; a host without one may be anybody's. */
-async function hasContainersOnly(context: Context): Promise<boolean> {
+async function hasContainersOnly(context: Call & Files): Promise<boolean> {
   const installed = await findInstalledNetwork(context).catch(() => undefined);
   return installed !== undefined && kubeAccess(installed.decoded.config) === undefined;
 }

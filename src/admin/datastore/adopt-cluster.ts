@@ -6,10 +6,11 @@ import { identity } from "../../identity.ts";
 import { ADOPT_COMMAND, type ComparedCluster, compareNodes } from "../../ipam/cluster-identity.ts";
 import { compareCluster, recordCluster } from "../../ipam/confirm-cluster.ts";
 import { liveObjects } from "../../kube/live-objects.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { DatastoreAccess } from "../main/context.ts";
 import { withDatastoreAndApi } from "./open.ts";
 
-export function run(context: Context, given: Given): Promise<ExitCode> {
+export function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   return withDatastoreAndApi(context, given, async (store, client, { kind }): Promise<ExitCode> => {
     const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: async () => {} });
     const { readClusterUid } = liveObjects(client);

@@ -9,7 +9,8 @@ import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, DatastoreAccess, Terminal } from "../main/context.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { paint } from "../terminal/paint.ts";
 import type { DatastoreChoice } from "./choice.ts";
@@ -22,7 +23,7 @@ interface Stage {
   readonly message: string;
 }
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   const stages: Stage[] = [];
   for await (const stage of tryStages(context, given)) stages.push(stage);
   const ok = stages.every((stage) => stage.ok);
@@ -32,7 +33,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
 }
 
 /** Each stage depends on those before it: the check stops at the first that fails. */
-async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage> {
+async function* tryStages(context: DatastoreAccess, given: Given): AsyncGenerator<Stage> {
   let stage = "settings";
   let store: Datastore | undefined;
   let choice: DatastoreChoice | undefined;
@@ -107,7 +108,7 @@ function describe(settings: DatastoreSettings): string {
   }
 }
 
-function print(stages: readonly Stage[], context: Context): void {
+function print(stages: readonly Stage[], context: Call & Terminal): void {
   const { green, red } = paint(context);
   for (const { stage, ok, message } of stages) {
     context.stdout(`${ok ? green("ok    ") : red("failed")} ${stage.padEnd(12)} ${message}\n`);

@@ -1,7 +1,8 @@
 import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { type Initialization, initialize } from "../../ipam/initialize.ts";
 import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import { containersOfNetwork, runningHere, withNewDatastore } from "./open.ts";

@@ -1,10 +1,12 @@
 /** The sources of datastore settings (options, environment, file) and their merge, setting by setting. Pure. */
+
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { DATASTORE_SETTINGS, type DatastoreSetting, FIELDS_WITHOUT_EFFECT, INSECURE_FIELD } from "./options.ts";
 
 /** The settings of one source, by their names in a network config. */

@@ -1,4 +1,5 @@
 /** Opens the datastore of a command, and closes it when the command is done. */
+
 import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { findInstalledNetwork } from "../../config/installed-network.ts";
@@ -12,7 +13,8 @@ import { identity } from "../../identity.ts";
 import { containerOfMark } from "../../ipam/link-mark.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Call, Cluster, DatastoreAccess, Files, HostNetwork } from "../main/context.ts";
 import { LOG_LEVEL_OPTION } from "../main/option.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
 import { paintStderr } from "../terminal/paint.ts";
@@ -35,18 +37,22 @@ import { CONFIG_FILE, DATASTORE_SETTINGS, OTHER_CONFIG_FILE } from "./options.ts
 type Work<T> = (store: Datastore, settings: DatastoreSettings) => Promise<T>;
 
 /** For a command that needs an existing datastore. */
-export async function withDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
+export async function withDatastore<T>(context: DatastoreAccess, given: Given, work: Work<T>): Promise<T> {
   return withExisting(await choiceOf(context, given), context, work);
 }
 
 /** The same, for a choice that was made before. */
-export async function withExisting<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
+export async function withExisting<T>(choice: DatastoreChoice, context: DatastoreAccess, work: Work<T>): Promise<T> {
   await requireFile(choice.settings, context);
   return withChosen(choice, context, work);
 }
 
 /** For a command that can do without records: `undefined` if the file of an embedded datastore does not exist. */
-export async function withDatastoreIfAny<T>(context: Context, given: Given, work: Work<T>): Promise<T | undefined> {
+export async function withDatastoreIfAny<T>(
+  context: DatastoreAccess,
+  given: Given,
+  work: Work<T>,
+): Promise<T | undefined> {
   const choice = await choiceOf(context, given);
   const { settings } = choice;
   if (settings.kind === "embedded" && (await isFileAbsent(settings.path))) return undefined;
@@ -64,7 +70,7 @@ export async function isFileAbsent(path: string): Promise<boolean> {
 }
 
 /** For a command that may be the first to write: creates an embedded datastore if it does not exist. */
-export async function withNewDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
+export async function withNewDatastore<T>(context: DatastoreAccess, given: Given, work: Work<T>): Promise<T> {
   const choice = await choiceOf(context, given);
   const { settings } = choice;
   if (settings.kind === "embedded" && statusAt(settings.path) === undefined) context.datastoreNotice?.print();
@@ -72,7 +78,7 @@ export async function withNewDatastore<T>(context: Context, given: Given, work: 
 }
 
 /** Opening an embedded datastore creates it, and a misspelt path must not become a new one. */
-export async function requireFile(settings: DatastoreSettings, context: Context): Promise<void> {
+export async function requireFile(settings: DatastoreSettings, context: Call & Files & HostNetwork): Promise<void> {
   if (settings.kind !== "embedded") return;
   try {
     await Bun.file(settings.path).stat();
@@ -102,7 +108,7 @@ export function runningHere(containers: number): string {
 }
 
 /** How many containers of the installed network this host has, as its links show. */
-export async function containersOfNetwork(context: Context): Promise<number> {
+export async function containersOfNetwork(context: Call & Files & HostNetwork): Promise<number> {
   try {
     const network = (await findInstalledNetwork(context))?.decoded.config.name;
     if (network === undefined) return 0;
@@ -120,7 +126,7 @@ function codeOf(cause: unknown): unknown {
 
 /** For a command that uses the orchestrator's API too, whatever the datastore is. */
 export async function withDatastoreAndApi<T>(
-  context: Context,
+  context: DatastoreAccess,
   given: Given,
   work: (store: Datastore, client: KubeClient, settings: DatastoreSettings) => Promise<T>,
 ): Promise<T> {
@@ -147,7 +153,7 @@ export async function withDatastoreAndApi<T>(
 
 /** For a command that can use the orchestrator's API too: `openApi()` is `undefined` if no access to it is configured. */
 export async function withDatastoreAndMaybeApi<T>(
-  context: Context,
+  context: DatastoreAccess,
   given: Given,
   work: (store: Datastore, settings: DatastoreSettings, openApi: () => Promise<KubeClient | undefined>) => Promise<T>,
 ): Promise<T> {
@@ -169,7 +175,7 @@ export async function withDatastoreAndMaybeApi<T>(
 /** That of the datastore, a given kubeconfig, that of the installed network config, or the account of the pod. */
 async function accessIfConfigured(
   { settings, givenAccess }: DatastoreChoice,
-  context: Context,
+  context: Call & Files,
 ): Promise<KubeAccess | undefined> {
   if (settings.kind === "embedded") return undefined;
   if (settings.kind === "orchestrator") return settings.access;
@@ -180,7 +186,7 @@ async function accessIfConfigured(
   return context.env["KUBERNETES_SERVICE_HOST"] ? {} : undefined;
 }
 
-async function accessTo(choice: DatastoreChoice, context: Context): Promise<KubeAccess> {
+async function accessTo(choice: DatastoreChoice, context: Call & Files): Promise<KubeAccess> {
   const access = await accessIfConfigured(choice, context);
   if (access !== undefined) return access;
   throw new PluginError("config-invalid", "Cannot reach the Kubernetes API: no access to it is configured", {
@@ -188,7 +194,7 @@ async function accessTo(choice: DatastoreChoice, context: Context): Promise<Kube
   });
 }
 
-async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
+async function withChosen<T>(choice: DatastoreChoice, context: Cluster, work: Work<T>): Promise<T> {
   const problems = await unreadableFiles(choice.files);
   if (problems.length > 0) {
     const messages = problems.map(({ message }) => message).join("; ");
@@ -233,7 +239,11 @@ function variableOf(wire: string): string {
   return DATASTORE_SETTINGS.find((setting) => setting.wire === wire)?.variable ?? wire;
 }
 
-export async function choiceOf(context: Context, given: Given, needs: OtherNeeds = {}): Promise<DatastoreChoice> {
+export async function choiceOf(
+  context: DatastoreAccess,
+  given: Given,
+  needs: OtherNeeds = {},
+): Promise<DatastoreChoice> {
   const layers = [optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)];
   const installed = isDatastoreSelected(layers) ? undefined : await findInstalledNetwork(context);
   if (installed === undefined) {
@@ -253,13 +263,13 @@ export async function choiceOf(context: Context, given: Given, needs: OtherNeeds
   return choice;
 }
 
-function announce(notice: string, context: Context, given: Given): void {
+function announce(notice: string, context: Cluster, given: Given): void {
   context.datastoreNotice?.keep(notice);
   if (given.values.get(LOG_LEVEL_OPTION.name) === "debug") context.datastoreNotice?.print();
 }
 
 /** The default file may be missing; one named with `--config` may not. */
-async function layerOfFile(context: Context, given: Given): Promise<Layer> {
+async function layerOfFile(context: Files, given: Given): Promise<Layer> {
   const named = given.values.get("config");
   const files = named === undefined ? [CONFIG_FILE, OTHER_CONFIG_FILE] : [named];
   for (const file of files) {
@@ -269,11 +279,7 @@ async function layerOfFile(context: Context, given: Given): Promise<Layer> {
   return fileLayer(null, CONFIG_FILE);
 }
 
-async function readSettings(
-  context: Context,
-  file: string,
-  need: "optional" | "required",
-): Promise<string | undefined> {
+async function readSettings(context: Files, file: string, need: "optional" | "required"): Promise<string | undefined> {
   try {
     return await context.readFile(file);
   } catch (cause) {

@@ -1,4 +1,5 @@
 /** Finds and releases nodes' affinities for blocks: both in blocks and in records of affinities, since a crash may have left one without the other. */
+
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
@@ -8,7 +9,7 @@ import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { ALL_AFFINITIES_PREFIX, affinitiesPrefix, affinityKey, blockKey, parseKey } from "../../model/keys.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { blocksWithin, findBlocks } from "../ipam/blocks.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { openProgress } from "../terminal/progress.ts";
 
 export interface BlockAffinity {

@@ -3,6 +3,7 @@
  * released, its affinities and its empty blocks are deleted. A block in use stays without a node and is deleted when it is
  * empty and has rested. A node that still runs may claim blocks again.
  */
+
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
@@ -13,7 +14,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import { TUNNEL_ADDRESSES } from "../../model/tunnel-address.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { allocationsOf, findBlocks } from "../ipam/blocks.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { ipamRecordRemedy } from "../resources/ipam-record-remedy.ts";
 import { affinitiesOfNode, type BlockAffinity, releaseAffinities } from "./block-affinities.ts";

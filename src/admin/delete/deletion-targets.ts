@@ -4,7 +4,8 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { type Context, type Given, UsageError } from "../main/command.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Files, Terminal } from "../main/context.ts";
 import { FILE_OPTION } from "../manifest/options.ts";
 import { readGivenResources } from "../manifest/sources.ts";
 import { searchedNamespace, selectionsOf } from "../resources/find.ts";
@@ -27,7 +28,7 @@ export interface DeletionTarget {
 export type TargetSearch = (store: Datastore) => Promise<readonly DeletionTarget[]>;
 
 /** Checks the call before the datastore is opened. */
-export async function deletionTargets(context: Context, given: Given): Promise<TargetSearch> {
+export async function deletionTargets(context: Terminal & Files, given: Given): Promise<TargetSearch> {
   const isOfMany = given.switches.has("all") || given.values.has(SELECTOR_OPTION.name);
   if (given.switches.has("all") && given.values.has(SELECTOR_OPTION.name)) {
     throw new UsageError("--all and --selector cannot be combined");
@@ -47,7 +48,7 @@ export async function deletionTargets(context: Context, given: Given): Promise<T
     (await resolveSelections(store, selections)).flatMap(({ kind, names }) => names.map((name) => ({ kind, name })));
 }
 
-async function targetsOfFiles(context: Context, given: Given): Promise<readonly DeletionTarget[]> {
+async function targetsOfFiles(context: Terminal & Files, given: Given): Promise<readonly DeletionTarget[]> {
   if (given.operands.length > 0) throw new UsageError("Give either -f or KIND and NAME, not both");
   return (await readGivenResources(context, given)).map(({ kind, name, resource }) => {
     const revision = resource.metadata.resourceVersion;

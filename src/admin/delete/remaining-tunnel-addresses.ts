@@ -8,6 +8,7 @@
  *
  * Whether the record names the address does not matter: an agent that has just taken it from the pool is about to write that.
  */
+
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
@@ -25,7 +26,7 @@ import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { type Allocation, allocationsOf, blocksWithin } from "../ipam/blocks.ts";
 import { findPools } from "../ipam/pools.ts";
-import type { Context } from "../main/command.ts";
+import type { Clock, Context } from "../main/context.ts";
 import { type BlockAffinity, releaseAffinities } from "./block-affinities.ts";
 
 const LONGEST_WAIT_MILLISECONDS = 5_000;
@@ -65,7 +66,7 @@ export function isInPool({ cidr: block }: IPAMBlock, pools: readonly Pool[]): bo
 async function releaseThoseOfGoneNodes(
   store: Datastore,
   blocks: readonly IPAMBlock[],
-  context: Context,
+  context: Clock,
 ): Promise<readonly Allocation[]> {
   const outside = await outsidePools(store, blocks);
   const tunnels = outside.flatMap(allocationsOf).filter(isOfTunnel);
@@ -110,7 +111,7 @@ function nodeKeyOf({ secondary }: Allocation): string {
   return NODE.key({ name: secondary[NODE_ATTRIBUTE] ?? "" });
 }
 
-async function release(store: Datastore, context: Context, tunnels: readonly Allocation[]): Promise<void> {
+async function release(store: Datastore, context: Clock, tunnels: readonly Allocation[]): Promise<void> {
   if (tunnels.length === 0) return;
   await allocatorFor(store, context).releaseAddresses(tunnels.map(guarded));
 }

@@ -1,7 +1,8 @@
 /** Writes what was collected to an archive: without secrets, and for its owner only. */
 
 import { redact } from "../../redaction.ts";
-import { type Context, type Given, wantsJson } from "../main/command.ts";
+import { type Given, wantsJson } from "../main/command.ts";
+import type { Clock, Files, Terminal } from "../main/context.ts";
 import { ARCHIVE_OPTION } from "./options.ts";
 import { type ArchivedFile, tarOf } from "./tar.ts";
 
@@ -16,7 +17,11 @@ export interface Collected {
   readonly missing: readonly Missing[];
 }
 
-export async function writeArchive(collected: Collected, context: Context, given: Given): Promise<void> {
+export async function writeArchive(
+  collected: Collected,
+  context: Terminal & Files & Clock,
+  given: Given,
+): Promise<void> {
   const now = context.now();
   const folder = `diags-${now.toISOString().replace(/[-:]/g, "").replace(/\..*$/, "")}`;
   const file = given.values.get(ARCHIVE_OPTION.name) ?? `${folder}.tar.gz`;

@@ -8,13 +8,14 @@ import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { withCluster } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Call, Clock, DatastoreAccess } from "../main/context.ts";
 import { type Missing, writeArchive } from "./archive.ts";
 import { choosePods, type DiagnosedPod, podsIn } from "./diagnosed-pods.ts";
 import { USUAL_LOGS, USUAL_PARALLELISM } from "./options.ts";
 import type { ArchivedFile } from "./tar.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const settings = settingsOf(given);
   const collected = await withCluster(context, given, (client) =>
     collect(clusterObjects(client, context.signal), settings, context),
@@ -73,7 +74,7 @@ function listPaths(): readonly (readonly [file: string, path: string])[] {
 
 const NAMESPACES: readonly string[] = [...new Set<string>([...COMPONENT_NAMESPACES, identity.operator])];
 
-async function collect(objects: ClusterObjects, settings: Settings, context: Context) {
+async function collect(objects: ClusterObjects, settings: Settings, context: Call) {
   const files: ArchivedFile[] = [];
   const missing: Missing[] = [];
   const add = async (path: string, what: string, read: () => Promise<string>) => {

@@ -4,7 +4,8 @@ import { identity } from "../../identity.ts";
 import { HIDDEN } from "../../redaction.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { CONFIG_FILE, OTHER_CONFIG_FILE } from "../datastore/options.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { Context, Files, Host, HostNetwork } from "../main/context.ts";
 import { type Collected, type Missing, writeArchive } from "./archive.ts";
 import type { ArchivedFile } from "./tar.ts";
 
@@ -71,7 +72,7 @@ async function collect(context: Context, logs: string): Promise<Collected> {
   return { files: files.map((file) => ({ ...file, text: withoutAny(passwords, file.text) })), missing };
 }
 
-function reports(context: Context): readonly (readonly [string, () => Promise<unknown>])[] {
+function reports(context: Host & HostNetwork): readonly (readonly [string, () => Promise<unknown>])[] {
   return [
     ["routing.json", () => context.readRoutingFacts()],
     ["host.json", () => context.readHostFacts()],
@@ -79,13 +80,13 @@ function reports(context: Context): readonly (readonly [string, () => Promise<un
   ];
 }
 
-async function outputOf(context: Context, command: readonly string[]): Promise<string> {
+async function outputOf(context: Host, command: readonly string[]): Promise<string> {
   const done = await context.runProgram(command);
   if (done === undefined) throw new Error(`there is no program "${command[0]}"`);
   return done.exitCode === 0 ? done.output : `${done.output}\nexit code ${done.exitCode}\n`;
 }
 
-async function settings(context: Context): Promise<string> {
+async function settings(context: Files): Promise<string> {
   const lines: string[] = [];
   for (const name of SETTINGS) {
     const value = await context.readFile(`/proc/sys/${name}`).catch(() => undefined);
@@ -136,7 +137,7 @@ async function addFolder(folder: string, isKnown: IsKnown, adding: Adding, depth
 }
 
 /** Any file may hold the password of a BGP session if a BGPPeer names it: those in use are removed wherever they are. */
-async function bgpPasswords(context: Context): Promise<readonly string[]> {
+async function bgpPasswords(context: Files): Promise<readonly string[]> {
   const { configuration } = birdFiles(identity.runDirectory);
   const text = await context.readFile(configuration).catch(() => "");
   return Array.from(text.matchAll(/\bpassword "([^"]*)"/g), ([, password = ""]) => password);

@@ -1,7 +1,8 @@
 import { identity } from "../../identity.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
-import { type Context, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { parseReference } from "../resources/reference.ts";
 import { changeNamed } from "./change-named.ts";
 import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";

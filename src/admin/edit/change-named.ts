@@ -1,8 +1,10 @@
 /** What `label`, `annotate` and `patch` do alike: change the one resource that the user names, and say whom that closes or opens. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Resource } from "../../model/resource.ts";
 import { withDatastore } from "../datastore/open.ts";
-import type { Context, ExitCode, Given } from "../main/command.ts";
+import type { ExitCode, Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { surroundingsOf } from "../resources/dry-run.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";

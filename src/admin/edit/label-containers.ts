@@ -28,7 +28,8 @@ import { withDatastore } from "../datastore/open.ts";
 import { nameOfNode } from "../host/node-name.ts";
 import { CONTAINER_LABELS_ROW, readContainerEndpoints, readContainerLabels } from "../kinds/container-labels.ts";
 import { namedBy, workloadNames } from "../kinds/workload-names.ts";
-import { type Context, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Call, Context, Files, Host } from "../main/context.ts";
 import { givenResource } from "../manifest/manifest.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { surroundingsOf } from "../resources/dry-run.ts";
@@ -113,7 +114,7 @@ export async function labelContainers(
   });
 }
 
-async function nodeOf(context: Context, given: Given): Promise<string> {
+async function nodeOf(context: Call & Files & Host, given: Given): Promise<string> {
   const named = given.values.get(NODE_OPTION.name);
   if (named === undefined) return nameOfNode(context, given);
   if (named !== "" && isNodeName(named)) return named;
@@ -250,7 +251,7 @@ async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<stri
 }
 
 /** The version of a cluster is that of its oldest agent. */
-async function noteOfOlderAgents(store: Datastore, { version }: Context): Promise<string | undefined> {
+async function noteOfOlderAgents(store: Datastore, { version }: Call): Promise<string | undefined> {
   const { answers } = await store.read([WANTED_CLUSTER]);
   const cluster = versionIn(answers[0]?.[0]?.value);
   if (compareWithCluster(version, cluster).kind !== "tool is newer") return undefined;

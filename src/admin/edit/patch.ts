@@ -1,7 +1,8 @@
 import { PluginError } from "../../errors.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
-import { type Context, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Context, Files, Terminal } from "../main/context.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
 import { readText } from "../manifest/sources.ts";
 import { parseReference } from "../resources/reference.ts";
@@ -21,7 +22,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
   });
 }
 
-async function patchText(context: Context, given: Given): Promise<string> {
+async function patchText(context: Terminal & Files, given: Given): Promise<string> {
   const [text, file] = [given.values.get("patch"), given.values.get("patch-file")];
   if (text !== undefined && file !== undefined) throw new UsageError("Give either --patch or --patch-file, not both");
   if (text !== undefined) return text;

@@ -7,7 +7,7 @@ import { formatProblems } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { givenResource } from "../manifest/manifest.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { notFound } from "../resources/find.ts";

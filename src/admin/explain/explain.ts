@@ -2,12 +2,13 @@ import { nearestName } from "../../model/nearest-name.ts";
 import { quoted } from "../../quote.ts";
 import { descriptionOf } from "../../release/crds/kinds.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import type { Terminal } from "../main/context.ts";
 import { KIND_WORDS } from "../resources/options.ts";
 import { kindNamed } from "../resources/reference.ts";
 import { type Field, fieldsOfKind } from "./schema-fields.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: Terminal, given: Given): Promise<ExitCode> {
   const [operand, ...more] = given.operands;
   if (operand === undefined || more.length > 0) {
     throw new UsageError(`"explain" takes exactly one KIND or KIND.FIELD; kinds: ${KIND_WORDS.join(", ")}`);

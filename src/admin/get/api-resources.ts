@@ -1,11 +1,12 @@
 import { aliasesOf } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { Call, Terminal } from "../main/context.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { TableWriter } from "../terminal/table.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: Call & Terminal, given: Given): Promise<ExitCode> {
   context.stdout(format(given, stdoutPage(context)));
   return EXIT_OK;
 }

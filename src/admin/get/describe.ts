@@ -4,7 +4,8 @@ import { formatYaml } from "../../yaml.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportNothingFound } from "../datastore/report-nothing-found.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, Clock, Context, Terminal } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { isAppliedAt, type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
 import { type Found, findSelected, selectionsOf } from "../resources/find.ts";
@@ -64,7 +65,11 @@ const POLICY_WORDS: ReadonlySet<string> = new Set(
 );
 
 /** Of a section, nothing is left out on a narrow terminal; the spec is YAML, and stays as it is. */
-function formatDescribed(resource: Stored["resource"], related: readonly DescribedSection[], context: Context): string {
+function formatDescribed(
+  resource: Stored["resource"],
+  related: readonly DescribedSection[],
+  context: Call & Terminal & Clock,
+): string {
   const { width } = stdoutPage(context);
   const { name, namespace, labels = {}, annotations = {}, creationTimestamp, uid } = resource.metadata;
   const pairs = (map: Readonly<Record<string, string>>) => Object.entries(map).map(([key, value]) => `${key}=${value}`);

@@ -2,7 +2,8 @@ import { quoted } from "../../quote.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportNothingFound } from "../datastore/report-nothing-found.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Call, Cluster, Context, Terminal } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { type Found, findSelected, selectionsOf } from "../resources/find.ts";
 import { isSelected, selectorOf, withLabels } from "../resources/label-selector.ts";
@@ -60,7 +61,7 @@ function requireColumns(format: OutputFormat, kinds: readonly AdminKind[]): void
   }
 }
 
-function print(context: Context, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
+function print(context: Call & Terminal & Cluster, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
   const { found, failures } = answer;
   if (found.length > 0 || (failures.length === 0 && !printer.isTable)) context.stdout(printer.list(answer));
   for (const failure of failures) reportError(context, failure);

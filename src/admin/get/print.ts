@@ -2,7 +2,8 @@
 
 import { formatYaml } from "../../yaml.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { referenceText } from "../resources/reference.ts";
 import type { Stored } from "../resources/stored.ts";
 import { stdoutPage } from "../terminal/page.ts";

@@ -3,6 +3,7 @@
  * A lost connection is reported on stderr, and the watch goes on when the
  * datastore is back.
  */
+
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import type { KindSource } from "../../datastore/replica/kinds.ts";
 import { startReplica } from "../../datastore/replica.ts";
@@ -10,7 +11,8 @@ import type { PluginError } from "../../errors.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Selector } from "../../selector/selector.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { Interruption } from "../main/interruption.ts";
 import { reportError } from "../main/report-error.ts";
 import { searchedNamespace } from "../resources/find.ts";

@@ -1,11 +1,12 @@
 /** Opens a text in the user's editor, in a file that only this user can read. */
+
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import type { EditedText } from "../main/command.ts";
+import type { EditedText } from "../main/context.ts";
 
 /** `editor`: a command of the shell, which may have arguments. */
 export async function editText(text: string, editor: string): Promise<EditedText> {

@@ -1,11 +1,13 @@
 /** The name of the node that the admin tool runs on: the one that the plugins use. */
+
 import { readNodeName } from "../../config/config-files.ts";
 import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { isNodeName } from "../../model/node-name.ts";
 import { quoted } from "../../quote.ts";
-import { type Context, type Given, UsageError } from "../main/command.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Call, Files, Host } from "../main/context.ts";
 
-export async function nameOfNode(context: Context, given: Given): Promise<string> {
+export async function nameOfNode(context: Call & Files & Host, given: Given): Promise<string> {
   const named = given.values.get("name");
   if (named === undefined) {
     const installed = await findInstalledNetwork(context);
@@ -16,7 +18,7 @@ export async function nameOfNode(context: Context, given: Given): Promise<string
 }
 
 /** For a report, which must not fail because a file is missing. */
-export async function nodeOrHostName(context: Context, given: Given): Promise<string> {
+export async function nodeOrHostName(context: Call & Files & Host, given: Given): Promise<string> {
   return nameOfNode(context, given).catch(async () => (await context.hostName()).toLowerCase());
 }
 

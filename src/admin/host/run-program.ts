@@ -1,8 +1,9 @@
 /** Programs of the host that commands of the admin tool run: Helm, or those whose output they collect. */
+
 import { writeFile } from "node:fs/promises";
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
-import type { Program, ProgramOutput } from "../main/command.ts";
+import type { Program, ProgramOutput } from "../main/context.ts";
 
 const LONGEST_MILLISECONDS = 30_000;
 /** Directories that are not in the PATH of every user. */

@@ -4,7 +4,7 @@ import type { ApplyOptions, ClusterObjects, Fields } from "../../kube/objects.ts
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { describeObject, objectPath } from "../../release/object-kinds.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 
 interface Applying extends ApplyOptions {
   readonly context: Pick<Context, "stdout">;

@@ -10,7 +10,8 @@ import type { ClusterFacts } from "../../release/installation/cluster-facts.ts";
 import { completeInstallation } from "../../release/installation/complete.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { imageName } from "../../release/workloads/image.ts";
-import { type Context, type Given, UsageError } from "../main/command.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Call, Context, Files, Terminal } from "../main/context.ts";
 import { splitDocuments } from "../manifest/documents.ts";
 import { FILE_OPTION } from "../manifest/options.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
@@ -92,7 +93,7 @@ function effectiveOf(objects: readonly KubeObject[], { context, found }: Check):
 }
 
 /** Without the pools of the datastore, the operator itself checks what depends on them. */
-function factsOf({ version }: Context, pools: readonly IPPool[] | undefined): ClusterFacts {
+function factsOf({ version }: Call, pools: readonly IPPool[] | undefined): ClusterFacts {
   const arePoolsUnknown = pools === undefined;
   return { version, namespace: identity.systemNamespace, pools: pools ?? [], arePoolsUnknown, platformPodCidrs: [] };
 }
@@ -109,7 +110,7 @@ function mergeMembers(before: unknown, changes: unknown): unknown {
   return { ...before, ...Object.fromEntries(members) };
 }
 
-async function readInstallations(context: Context, files: readonly string[]): Promise<readonly KubeObject[]> {
+async function readInstallations(context: Terminal & Files, files: readonly string[]): Promise<readonly KubeObject[]> {
   const texts = await Promise.all(files.map((file) => readText(context, file)));
   return texts.flatMap((text, index) => objectsIn(text, files[index] ?? ""));
 }

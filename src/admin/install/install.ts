@@ -15,7 +15,8 @@ import { FIRST_SERVER, FIRST_WITH_EVERYTHING } from "../../release/supported-ser
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { Clock, Context, Terminal } from "../main/context.ts";
 import { applyObjects, untilEstablished, versionOf } from "./apply-objects.ts";
 import { type GivenInstallations, givenInstallations, refuseFileWithOptions } from "./given-installations.ts";
 import { obstaclesIn } from "./obstacles.ts";
@@ -74,7 +75,7 @@ function partsOf({ objects, image, pullSecrets, changes }: GivenInstallations, {
   };
 }
 
-function print({ definitions, operator, installations }: Parts, format: string, context: Context): ExitCode {
+function print({ definitions, operator, installations }: Parts, format: string, context: Terminal): ExitCode {
   const all = [...definitions, ...operator, ...installations];
   const list = { apiVersion: "v1", kind: "List", items: all };
   const asYaml = () => all.map((object) => `---\n${formatYaml(object)}`).join("");
@@ -90,7 +91,7 @@ function printedNote(): string {
 }
 
 /** As the API server can serve them; says what it cannot. */
-async function servedParts(objects: ClusterObjects, parts: Parts, context: Context): Promise<Parts> {
+async function servedParts(objects: ClusterObjects, parts: Parts, context: Terminal): Promise<Parts> {
   const version = await readServerVersion(objects);
   if (isServerBefore(version, FIRST_SERVER)) {
     throw new PluginError("config-invalid", `Cannot install: the orchestrator has ${version}`, {
@@ -141,7 +142,11 @@ async function applyParts(objects: ClusterObjects, parts: Parts, context: Contex
   context.stdout(`Installation ${DEFAULT_NAME} ${before === after ? "unchanged" : "configured"}\n`);
 }
 
-async function finish(objects: ClusterObjects, context: Context, timeoutMilliseconds: number): Promise<ExitCode> {
+async function finish(
+  objects: ClusterObjects,
+  context: Terminal & Clock,
+  timeoutMilliseconds: number,
+): Promise<ExitCode> {
   const { state } = await waitForRollout(objects, context, timeoutMilliseconds);
   if (state === "done") {
     context.stdout(`${identity.title} is installed. Test it: ${identity.adminTool} connectivity test\n`);

@@ -10,7 +10,8 @@ import { operatorObjects } from "../../release/manifests/operator.ts";
 import { describeObject, objectPath } from "../../release/object-kinds.ts";
 import { withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { Call, Clock, Context, Terminal } from "../main/context.ts";
 import { networkPods } from "./network-pods.ts";
 import { obstaclesIn } from "./obstacles.ts";
 import { timeoutOf } from "./timeout.ts";
@@ -78,7 +79,7 @@ async function requireOperator(objects: ClusterObjects): Promise<void> {
 
 async function removeInstallations(
   client: Pick<KubeClient, "request">,
-  context: Context,
+  context: Call & Terminal & Clock,
   timeoutMilliseconds: number,
 ): Promise<void> {
   const { signal } = context;
@@ -115,7 +116,7 @@ function notRemoved(line: string, timeoutMilliseconds: number): PluginError {
 }
 
 /** The last ones first: its account is needed until the end. */
-async function removeOperator(objects: ClusterObjects, context: Context): Promise<void> {
+async function removeOperator(objects: ClusterObjects, context: Terminal): Promise<void> {
   for (const object of operatorObjects({ image: "" }).toReversed()) {
     const isRemoved = await objects.remove(objectPath(object), { propagationPolicy: "Background" });
     if (isRemoved) context.stdout(`${describeObject(object)} deleted\n`);
@@ -123,7 +124,7 @@ async function removeOperator(objects: ClusterObjects, context: Context): Promis
 }
 
 /** Nobody would release the pools any more: then their finalizers keep them, and their definition, for ever. */
-async function removeDefinitions(objects: ClusterObjects, context: Context): Promise<void> {
+async function removeDefinitions(objects: ClusterObjects, context: Terminal): Promise<void> {
   for (const { metadata } of await objects.list(POOLS_PATH)) {
     const name = isObject(metadata) ? String(metadata["name"]) : "";
     await objects.patch(`${POOLS_PATH}/${name}`, { metadata: { finalizers: [] } });

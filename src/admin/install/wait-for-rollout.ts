@@ -1,8 +1,9 @@
 /** Follows the operator until an Installation is ready, and prints each change of a component. */
+
 import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { type Rollout, rolloutOf } from "./rollout.ts";
 
 const POLL_MILLISECONDS = 1_000;

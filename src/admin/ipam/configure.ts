@@ -9,10 +9,11 @@ import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
 import { withNewDatastore } from "../datastore/open.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import type { DatastoreAccess } from "../main/context.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   const asked = askedSettings(given);
   if (Object.keys(asked).length === 0) throw new UsageError("At least one setting is required; see --help");
   const spec = await withNewDatastore(context, given, (store) => configure(store, asked));

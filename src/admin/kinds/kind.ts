@@ -3,6 +3,7 @@
  * of `get`, and hooks for commands that must do more for this kind than for
  * others. A command calls a hook; it never compares the name of a kind.
  */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Problem as IpamProblem } from "../../ipam/invariants.ts";
 import type { ResourceName } from "../../model/keys.ts";
@@ -10,7 +11,7 @@ import type { PublicKind } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { EndpointProblem } from "../ipam/check/endpoint-problems.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 
 /** A column of `get`; wide columns are shown only with `-o wide`. */

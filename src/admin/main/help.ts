@@ -6,7 +6,6 @@ import {
   COMMON_OPTIONS,
   type Command,
   type CommandGroup,
-  type Context,
   commonOptionsOf,
   EXIT_OK,
   type ExitCode,
@@ -14,6 +13,7 @@ import {
   visibleCommands,
   wantsJson,
 } from "./command.ts";
+import type { Call, Terminal } from "./context.ts";
 import type { Option } from "./option.ts";
 
 /** `words`: the command line that leads to the subject, starting with the tool's name. */
@@ -72,7 +72,7 @@ export const optionsCommand: Command = {
   load: async () => ({ run: printSharedOptions }),
 };
 
-async function printSharedOptions(context: Context, given: Given): Promise<ExitCode> {
+async function printSharedOptions(context: Call & Terminal, given: Given): Promise<ExitCode> {
   if (wantsJson(given))
     context.stdout(`${JSON.stringify({ common: COMMON_OPTIONS, datastore: DATASTORE_OPTIONS }, undefined, 2)}\n`);
   else context.stdout(sharedOptionsText(stdoutPage(context)));

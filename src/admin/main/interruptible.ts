@@ -6,10 +6,11 @@
  * command may still undo what it had begun. Since every decision starts with a
  * read, nothing new is started after the signal.
  */
+
 import type { Datastore, OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { transactOn } from "../../datastore/transact.ts";
 import { paintStderr } from "../terminal/paint.ts";
-import type { Context } from "./command.ts";
+import type { Call, Clock, Context, Terminal } from "./context.ts";
 
 export function interruptible(context: Context): Context {
   const { signal } = context;
@@ -40,7 +41,7 @@ export function interruptible(context: Context): Context {
 /** How long a commit may continue after the signal before a note is printed. */
 const QUIET_MILLISECONDS = 500;
 
-function interruptibleStore(store: Datastore, context: Context): Datastore {
+function interruptibleStore(store: Datastore, context: Call & Terminal & Clock): Datastore {
   const { signal } = context;
   const commits = new Set<Promise<unknown>>();
   const reportCommits = () => void reportIfPending(commits, context);
@@ -69,7 +70,7 @@ function interruptibleStore(store: Datastore, context: Context): Datastore {
   return stoppable;
 }
 
-async function reportIfPending(commits: ReadonlySet<unknown>, context: Context): Promise<void> {
+async function reportIfPending(commits: ReadonlySet<unknown>, context: Call & Terminal & Clock): Promise<void> {
   await context.wait(QUIET_MILLISECONDS);
   if (commits.size === 0) return;
   const note =

@@ -1,7 +1,8 @@
 import { describeFailure } from "../../errors.ts";
 import { redact } from "../../redaction.ts";
 import { paintStderr } from "../terminal/paint.ts";
-import { type Context, UsageError } from "./command.ts";
+import { UsageError } from "./command.ts";
+import type { Context } from "./context.ts";
 import { Interruption } from "./interruption.ts";
 
 /** Prints an error on stderr; the command goes on. */

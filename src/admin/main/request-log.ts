@@ -1,8 +1,10 @@
 /** `--log-level debug`: every request to the datastore and to the orchestrator's API on stderr, with its time and without its content. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { transactOn } from "../../datastore/transact.ts";
 import type { KubeClient } from "../../kube/api.ts";
-import type { Context, Given } from "./command.ts";
+import type { Given } from "./command.ts";
+import type { Context } from "./context.ts";
 import { LOG_LEVEL_OPTION } from "./option.ts";
 
 export function withRequestLog(context: Context, given: Given): Context {

@@ -7,7 +7,8 @@ import { USUAL_NAMESPACE } from "../resources/options.ts";
 import { kindNamed, namespaceOf } from "../resources/reference.ts";
 import { findAll } from "../resources/stored.ts";
 import { UnknownKind } from "../resources/unknown-kind.ts";
-import type { Command, Context, Given, UsageError } from "./command.ts";
+import type { Command, Given, UsageError } from "./command.ts";
+import type { Context } from "./context.ts";
 
 /** `describe web`, `label web role=web`: a kind is missing, and the word is the name of a container or pod. */
 

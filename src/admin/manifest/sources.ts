@@ -2,7 +2,8 @@
 
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
-import { type Context, type Given, UsageError } from "../main/command.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Files, Terminal } from "../main/context.ts";
 import { MANIFEST, namespaceOf } from "../resources/reference.ts";
 import { decodeManifests, type GivenResource, type Manifest, parseManifest } from "./manifest.ts";
 import { FILE_OPTION, RECURSIVE_OPTION, SKIP_EMPTY_OPTION } from "./options.ts";
@@ -10,7 +11,7 @@ import { FILE_OPTION, RECURSIVE_OPTION, SKIP_EMPTY_OPTION } from "./options.ts";
 /** A symbolic link may lead back to a directory above it. */
 const DEEPEST_DIRECTORY = 32;
 
-export async function readGivenResources(context: Context, given: Given): Promise<readonly GivenResource[]> {
+export async function readGivenResources(context: Terminal & Files, given: Given): Promise<readonly GivenResource[]> {
   return readDecoded(context, given, (manifests) => decodeManifests(manifests, namespaceOf(given)));
 }
 
@@ -21,7 +22,7 @@ export interface GivenDocument {
 }
 
 /** The documents of `-f`, and the members of their lists, not decoded. */
-export async function readGivenDocuments(context: Context, given: Given): Promise<readonly GivenDocument[]> {
+export async function readGivenDocuments(context: Terminal & Files, given: Given): Promise<readonly GivenDocument[]> {
   return readDecoded(context, given, (manifests) => {
     const parsed = manifests.flatMap(parseManifest);
     const problems = parsed.flatMap((each) => (each.ok ? [] : each.problems));
@@ -31,7 +32,7 @@ export async function readGivenDocuments(context: Context, given: Given): Promis
 }
 
 async function readDecoded<Each>(
-  context: Context,
+  context: Terminal & Files,
   given: Given,
   decode: (manifests: readonly Manifest[]) => readonly Each[],
 ): Promise<readonly Each[]> {
@@ -56,7 +57,7 @@ function placeOf(path: string): string {
   return path === "-" ? "stdin" : path;
 }
 
-async function readSource(context: Context, path: string, depth: number): Promise<readonly Manifest[]> {
+async function readSource(context: Terminal & Files, path: string, depth: number): Promise<readonly Manifest[]> {
   if (path === "-") return [{ place: placeOf(path), text: await readText(context, path) }];
   return explainFailure(path, async () => {
     const names = await context.listFolder(path);
@@ -66,7 +67,7 @@ async function readSource(context: Context, path: string, depth: number): Promis
 }
 
 /** The text of a file, or of standard input for `-`. */
-export function readText(context: Context, path: string): Promise<string> {
+export function readText(context: Terminal & Files, path: string): Promise<string> {
   return path === "-" ? context.readStdin() : explainFailure(path, () => context.readFile(path));
 }
 
@@ -88,7 +89,7 @@ const READ_FAILURES = new Map([
 
 /** `depth`: how many levels of subdirectories are read too. */
 async function filesIn(
-  context: Context,
+  context: Files,
   folder: string,
   { names, depth }: { readonly names: readonly string[]; readonly depth: number },
 ): Promise<readonly string[]> {

@@ -11,7 +11,8 @@ import { redact } from "../../redaction.ts";
 import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.ts";
 import type { HostFacts } from "../host/facts.ts";
 import { nameOfNode, nodeOrHostName } from "../host/node-name.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, Clock, Context, DatastoreAccess, Host, Terminal } from "../main/context.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { stdoutPage, wrapped } from "../terminal/page.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
@@ -47,7 +48,7 @@ function networkFindings({ problem }: Circumstances): readonly Finding[] {
 
 /** Those of a datastore that cannot be read are not known either, but that does not mean that it has lost them. */
 export async function readUnknown(
-  context: Context,
+  context: DatastoreAccess & Host & Clock,
   given: Given,
   { podLinks, network }: Pick<HostFacts, "podLinks"> & { readonly network: string | undefined },
 ): Promise<readonly string[]> {
@@ -97,7 +98,7 @@ interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts 
 }
 
 /** What the installed network config says; one that cannot be used is a finding of its own. */
-export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
+export async function circumstancesOf(context: DatastoreAccess & Host, given: Given): Promise<Circumstances> {
   const { network, isPolicyRequired, problem } = await policyRequirement(context);
   if (network === undefined) {
     const isDatastoreKnown = await isDatastoreChosen(context, given);
@@ -115,7 +116,7 @@ export async function circumstancesOf(context: Context, given: Given): Promise<C
   };
 }
 
-async function isDatastoreChosen(context: Context, given: Given): Promise<boolean> {
+async function isDatastoreChosen(context: DatastoreAccess, given: Given): Promise<boolean> {
   return choiceOf(context, given).then(
     ({ isDefault }) => !isDefault,
     () => true,
@@ -195,7 +196,7 @@ function forwardingFinding(family: Family, { forwarding, podLinks }: HostFacts, 
   return { check, state: "failed", message, remedy: `sysctl -w ${sysctl}=1` };
 }
 
-function print(findings: readonly Finding[], context: Context): void {
+function print(findings: readonly Finding[], context: Call & Terminal): void {
   const { paint, width } = stdoutPage(context);
   const color = { ok: paint.green, warning: paint.yellow, failed: paint.red };
   const indent = " ".repeat(width < MESSAGE_COLUMN + LEAST_MESSAGE ? 2 : MESSAGE_COLUMN);

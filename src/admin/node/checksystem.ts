@@ -1,8 +1,9 @@
 import type { KernelFeature, KernelFeatures } from "../host/facts.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, Host, Terminal } from "../main/context.ts";
 import { paint } from "../terminal/paint.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: Call & Terminal & Host, given: Given): Promise<ExitCode> {
   const found = await context.readKernelFeatures();
   const ok = found.features.every((feature) => stateOf(feature) !== "missing");
   if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, ...found }, undefined, 2)}\n`);
@@ -17,7 +18,7 @@ function stateOf({ failure, need }: KernelFeature): State {
   return need === "always" ? "missing" : "warning";
 }
 
-function print({ release, features }: KernelFeatures, context: Context): void {
+function print({ release, features }: KernelFeatures, context: Call & Terminal): void {
   const { green, yellow, red } = paint(context);
   const colour = { ok: green, warning: yellow, missing: red };
   const width = Math.max(0, ...features.map(({ name }) => name.length));

@@ -6,7 +6,8 @@ import type { OrchestratorSide } from "../../upkeep/orchestrator-name.ts";
 import { registerHost } from "../../upkeep/register.ts";
 import { withNewDatastore } from "../datastore/open.ts";
 import { nameOfNode } from "../host/node-name.ts";
-import type { Context, ExitCode, Given } from "../main/command.ts";
+import type { ExitCode, Given } from "../main/command.ts";
+import type { Call, Context, Files } from "../main/context.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
 
@@ -27,7 +28,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
 }
 
 /** An unusable config does not matter to a host that is registered under a given name. */
-async function findNetwork(context: Context, given: Given): Promise<InstalledNetwork | undefined> {
+async function findNetwork(context: Call & Files, given: Given): Promise<InstalledNetwork | undefined> {
   try {
     return await findInstalledNetwork(context);
   } catch (failure) {

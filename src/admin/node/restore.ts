@@ -17,11 +17,12 @@ import { type MarkedLinks, readRecordedSources } from "../../upkeep/recorded-sou
 import { withDatastore } from "../datastore/open.ts";
 import { nameOfNode } from "../host/node-name.ts";
 import { poolsIn } from "../ipam/pools.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Clock, DatastoreAccess, Host, Terminal } from "../main/context.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { ownTableFindings } from "./own-table-findings.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   if ((await context.readAgentFacts()).agent === "running") {
     return awaitAgent(context, given);
   }
@@ -104,7 +105,7 @@ const AGENT_ATTEMPTS = 5;
 const AGENT_MILLISECONDS = 1_000;
 
 /** The agent writes the tables itself, and what is read here might be older: only what it leaves is reported. */
-async function awaitAgent(context: Context, given: Given): Promise<ExitCode> {
+async function awaitAgent(context: Terminal & Host & Clock, given: Given): Promise<ExitCode> {
   for (let attempt = 1; ; attempt++) {
     const wrong = ownTableFindings(await context.readHostFacts()).filter(({ state }) => state !== "ok");
     if (wrong.length === 0) break;

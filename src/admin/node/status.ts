@@ -3,7 +3,8 @@ import { identity } from "../../identity.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import type { KernelRoute, RoutingFacts } from "../host/facts.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, Clock, Context, Terminal } from "../main/context.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
@@ -53,7 +54,7 @@ function limitProblem({ name, peer }: SessionStatus): string {
   return `${peer} has sent more routes than are accepted, and some are missing; when it sends fewer, begin the session again: ${restart}`;
 }
 
-function print(facts: RoutingFacts, context: Context): void {
+function print(facts: RoutingFacts, context: Call & Terminal & Clock): void {
   const { stdout, now } = context;
   const page = stdoutPage(context);
   const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems, policyProblems, datastore } =

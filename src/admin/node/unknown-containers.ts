@@ -2,6 +2,7 @@
  * Containers that run on this host although the datastore does not know them: their interfaces are there, with the name of
  * the network, and no endpoint names them. The datastore has lost its records, or is another one.
  */
+
 import { counted, listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
@@ -9,7 +10,7 @@ import { PluginError } from "../../errors.ts";
 import { containerOfMark } from "../../ipam/link-mark.ts";
 import { ENDPOINT } from "../../model/kinds.ts";
 import type { PodLinkFacts } from "../host/facts.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import type { Finding } from "./finding.ts";
 
 /** For a DEL in progress, which deletes the endpoint before the link. */

@@ -9,15 +9,8 @@ import { quoted } from "../../quote.ts";
 import { nodeOrHostName } from "../host/node-name.ts";
 import { kindWithAlias } from "../kinds/aliases.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import {
-  type Context,
-  EXIT_FAILED,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { USUAL_NAMESPACE } from "../resources/options.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";

@@ -2,9 +2,10 @@
  * Endpoints of this host whose container is gone: its DEL did not reach the datastore, and the address is not released yet.
  * The missing interface is evidence, on this host alone.
  */
+
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { isWithoutLink } from "../../upkeep/orphaned-endpoints.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { titleOf } from "./explain/peer.ts";
 
 /** For an ADD in progress, which records the endpoint before it makes the link. */

@@ -1,9 +1,11 @@
 /** Whether the host that the tool runs on carries out what commands say that policies do. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Resource } from "../../model/resource.ts";
 import { endpointsOfPolicies } from "../../policy/judge/judge.ts";
 import { nodeOrHostName } from "../host/node-name.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { unenforcedText } from "../node/agent-findings.ts";
 import { circumstancesOf } from "../node/check.ts";
 import { policyResourcesIn } from "./describe-policies.ts";

@@ -1,4 +1,5 @@
 /** The names of what has an address or an interface: containers, pods and nodes. Read from the datastore, as far as it can be reached. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { isFinished } from "../../model/finished-pods.ts";
@@ -7,7 +8,8 @@ import type { HostInterface } from "../../policy/host-interface.ts";
 import type { AnyEndpoint } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import { withDatastore } from "../datastore/open.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import { addressesOf, type KnownPeers, nodeAddresses, titleOf } from "./explain/peer.ts";
 

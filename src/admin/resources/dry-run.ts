@@ -1,7 +1,8 @@
 /** `--dry-run`: the command does all of its work, on a datastore that keeps the writes to itself. */
 
 import type { Datastore } from "../../datastore/datastore.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { DRY_RUN_OPTION } from "./options.ts";
 import { openOverlay } from "./overlay-store.ts";
 

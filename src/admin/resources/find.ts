@@ -4,7 +4,8 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
-import { type Context, type Given, UsageError } from "../main/command.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Files, Terminal } from "../main/context.ts";
 import { FILE_OPTION } from "../manifest/options.ts";
 import { readGivenResources } from "../manifest/sources.ts";
 import { ALL_NAMESPACES_OPTION, NAMESPACE_OPTION, USUAL_NAMESPACE } from "./options.ts";
@@ -18,7 +19,7 @@ export interface Found {
 }
 
 /** The resources named by `KIND NAME…` or by the documents of `-f`. */
-export async function selectionsOf(context: Context, given: Given): Promise<readonly Selection[]> {
+export async function selectionsOf(context: Terminal & Files, given: Given): Promise<readonly Selection[]> {
   if (given.switches.has(ALL_NAMESPACES_OPTION.name) && given.values.has(NAMESPACE_OPTION.name)) {
     throw new UsageError("--all-namespaces and --namespace cannot be combined");
   }

@@ -2,11 +2,13 @@
  * Performs an action on many resources: a failure does not stop the others, and makes the exit code 1. If the command
  * ends early, JSON output still lists what was done.
  */
+
 import { describeFailure, PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import { redact } from "../../redaction.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, Cluster, Terminal } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import type { ActionResult } from "./action-result.ts";
@@ -19,7 +21,7 @@ interface Named {
 }
 
 export async function forEachResource<Each extends Named>(
-  context: Context,
+  context: Call & Terminal & Cluster,
   given: Given,
   work: { readonly all: readonly Each[]; readonly act: (each: Each) => Promise<ActionResult> },
 ): Promise<ExitCode> {

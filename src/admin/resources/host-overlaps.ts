@@ -1,9 +1,10 @@
 /** Warns about a pool that contains addresses of this host's own networks: pods would hide the machines there. */
+
 import { formatInterfaceAddress, prefixAround, prefixesOverlap } from "../../ip/prefix.ts";
 import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
-import type { Context } from "../main/command.ts";
+import type { HostNetwork } from "../main/context.ts";
 
-export async function hostOverlaps(pool: IPPool, context: Context): Promise<readonly string[]> {
+export async function hostOverlaps(pool: IPPool, context: HostNetwork): Promise<readonly string[]> {
   const cidr = poolPrefix(pool);
   const own = (await context.hostAddresses()).filter(
     ({ address, length }) =>

@@ -1,4 +1,5 @@
 /** Notes about names in what a command writes that stand for nothing: labels, namespaces, nodes, interfaces and profiles. */
+
 import { listed } from "../../counted.ts";
 import { isOwnDevice } from "../../linux/rtnetlink/own-devices.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
@@ -6,7 +7,7 @@ import { type IdleReason, idlePeers, idlePolicies } from "../../policy/judge/idl
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type UnknownName, unknownInterface, unknownProfiles, withMeant } from "../../policy/judge/unknown-names.ts";
 import { quoted } from "../../quote.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { referenceText } from "./reference.ts";
 
 /** The interfaces of a node, which can be known only there. */

@@ -3,6 +3,7 @@
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
  * before the work begins; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
+
 import { policyRequirement } from "../../config/installed-network.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
@@ -40,7 +41,8 @@ import {
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { readThisHost } from "../policy/explain/nat-facts.ts";
 import { titleOf } from "../policy/explain/peer.ts";
 import { type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";

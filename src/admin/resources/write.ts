@@ -3,13 +3,14 @@
  * decided from: a resource with a `resourceVersion` replaces only that revision;
  * one without replaces the current revision.
  */
+
 import type { Change, Datastore, Written } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { isUneditedNetworkProfile, withCountingRules } from "../../model/network-profile.ts";
 import { formatProblems, type Problem } from "../../model/problem.ts";
 import { profile } from "../../model/profile.ts";
 import type { Resource } from "../../model/resource.ts";
-import type { Context } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
 import { referenceText } from "./reference.ts";
 import { DecodedOnce, readAll, readOne, type Stored } from "./stored.ts";

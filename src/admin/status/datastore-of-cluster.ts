@@ -1,4 +1,5 @@
 /** Which datastore the network of a cluster uses: as options say, or as the network config of its node agents. */
+
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
@@ -11,14 +12,15 @@ import { clusterAccess } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
 import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
 import { choiceOf } from "../datastore/open.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { DatastoreAccess } from "../main/context.ts";
 import type { DatastoreState } from "./facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
 /** A datastore that cannot be read is reported, and the rest of the status with it. */
 export async function datastoreOfCluster(
   objects: ClusterObjects,
-  context: Context,
+  context: DatastoreAccess,
   given: Given,
 ): Promise<DatastoreState> {
   let kind = "unknown";
@@ -37,7 +39,11 @@ export async function datastoreOfCluster(
   }
 }
 
-export async function settingsOf(objects: ClusterObjects, context: Context, given: Given): Promise<DatastoreSettings> {
+export async function settingsOf(
+  objects: ClusterObjects,
+  context: DatastoreAccess,
+  given: Given,
+): Promise<DatastoreSettings> {
   if (isDatastoreSelected([optionLayer(given), environmentLayer(context.env)])) {
     return (await choiceOf(context, given, { api: true })).settings;
   }

@@ -1,4 +1,5 @@
 /** Reads what `status` reports about one host: from the host itself, and from the datastore of its network. */
+
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { findInstalledNetwork, networkConfigDirectory } from "../../config/installed-network.ts";
 import { installedListName } from "../../config/installed-network-list.ts";
@@ -16,7 +17,8 @@ import type { HostFacts } from "../host/facts.ts";
 import { nodeOrHostName } from "../host/node-name.ts";
 import { findIpamProblems } from "../ipam/check/check.ts";
 import { findPools } from "../ipam/pools.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Call, Context, Files, Host, HostNetwork } from "../main/context.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
 import { endpointsWithoutContainer } from "../policy/endpoints-without-container.ts";
@@ -60,7 +62,7 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
 
 const { adminTool } = identity;
 
-async function readNetwork(context: Context): Promise<HostStatusFacts["network"]> {
+async function readNetwork(context: Call & Files): Promise<HostStatusFacts["network"]> {
   try {
     const installed = await findInstalledNetwork(context);
     if (installed !== undefined) {
@@ -161,7 +163,7 @@ type HostPart = Pick<HostStatusFacts, "agent" | "nodeCheck" | "agentProblems">;
 
 /** Only root may look at the kernel's tables and at the agent's files. */
 async function readHost(
-  context: Context,
+  context: Call & Host & HostNetwork,
   circumstances: Omit<Parameters<typeof checkFacts>[1], "unknown">,
   findUnknown: (facts: HostFacts) => Promise<readonly string[]> | readonly string[],
 ): Promise<HostPart> {

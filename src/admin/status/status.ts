@@ -4,7 +4,8 @@ import { ORCHESTRATOR_NAMES } from "../../identity.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import type { Call, Context, DatastoreAccess, Files } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { datastoreOfCluster } from "./datastore-of-cluster.ts";
 import { findingsOf, isFailure, type StatusFinding } from "./findings.ts";
@@ -30,7 +31,7 @@ interface Status {
   readonly report: object;
 }
 
-async function clusterStatus(context: Context, given: Given): Promise<Status> {
+async function clusterStatus(context: DatastoreAccess, given: Given): Promise<Status> {
   const facts = await withCluster(context, given, async (client) => {
     const objects = clusterObjects(client, context.signal);
     const datastore = await datastoreOfCluster(objects, context, given);
@@ -51,7 +52,7 @@ async function hostStatus(context: Context, given: Given): Promise<Status> {
 }
 
 /** Options name a cluster; otherwise the network of this host decides, before a kubeconfig that may serve other tools. */
-async function isAboutHost(context: Context, given: Given): Promise<boolean> {
+async function isAboutHost(context: Call & Files, given: Given): Promise<boolean> {
   const { values } = given;
   const isCluster = values.has("kubeconfig") || values.has("context");
   if (isCluster || ORCHESTRATOR_NAMES.some((name) => name === values.get("datastore-type"))) return false;
@@ -63,7 +64,7 @@ async function isAboutHost(context: Context, given: Given): Promise<boolean> {
   return !(await hasUsualKubeconfig(context));
 }
 
-async function hasUsualKubeconfig({ env, readFile }: Context): Promise<boolean> {
+async function hasUsualKubeconfig({ env, readFile }: Call & Files): Promise<boolean> {
   if (!env["HOME"]) return false;
   return await readFile(`${env["HOME"]}/.kube/config`).then(
     () => true,

@@ -1,5 +1,6 @@
 /** The terminal or file that text is printed to. */
-import type { Context } from "../main/command.ts";
+
+import type { Context } from "../main/context.ts";
 import { type Paint, paint, paintStderr } from "./paint.ts";
 
 export interface Page {

@@ -1,5 +1,6 @@
 /** Colours text for a terminal that supports them; otherwise leaves it unchanged. */
-import type { Context } from "../main/command.ts";
+
+import type { Context } from "../main/context.ts";
 
 export interface Paint {
   bold(text: string): string;

@@ -1,5 +1,6 @@
 /** Shows the progress of long work on one line of stderr that is overwritten; nothing if stderr is not a terminal. */
-import type { Context } from "../main/command.ts";
+
+import type { Context } from "../main/context.ts";
 
 export interface Progress {
   step(): void;

@@ -5,7 +5,8 @@ import { applyPlan } from "../../upgrade/engine/apply.ts";
 import { isUnfinished } from "../../upgrade/engine/ledger.ts";
 import type { Run } from "../../upgrade/engine/run.ts";
 import { decodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Context, Files, Terminal } from "../main/context.ts";
 import { DEFAULT_PLAN_FILE } from "./options.ts";
 import { reportEvents } from "./report-events.ts";
 import { withRun } from "./site.ts";
@@ -25,7 +26,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
  * Without --plan it need not exist: a run that has begun has its plan in the cluster. So a file that others may have
  * changed, somewhere where the command happens to run, is returned as the reason not to use it.
  */
-async function givenPlan(context: Context, given: Given): Promise<UpgradePlan | PluginError | undefined> {
+async function givenPlan(context: Files, given: Given): Promise<UpgradePlan | PluginError | undefined> {
   const named = given.values.get("plan");
   const file = named ?? DEFAULT_PLAN_FILE;
   const text = await context.readOwnFile(file).catch((failure: unknown) => {
@@ -40,7 +41,7 @@ async function givenPlan(context: Context, given: Given): Promise<UpgradePlan | 
 }
 
 /** Only a run that has begun goes on without it. */
-function withoutFile({ stderr }: Context, { ledger: { current } }: Run, refusal: PluginError): undefined {
+function withoutFile({ stderr }: Terminal, { ledger: { current } }: Run, refusal: PluginError): undefined {
   if (current === undefined || !isUnfinished(current)) throw refusal;
   stderr(`Warning: ${refusal.message}; continuing with the plan that is recorded in the cluster\n`);
 }

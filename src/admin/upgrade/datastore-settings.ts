@@ -1,4 +1,5 @@
 /** Where the records of a cluster are that is upgraded: as options say, or as the cluster does. */
+
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { PluginError } from "../../errors.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
@@ -8,7 +9,8 @@ import { FORMER_CANAL, FORMER_CONFIG_MAP } from "../../upgrade/former-names.ts";
 import { clusterAccess } from "../cluster/access.ts";
 import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
 import { choiceOf } from "../datastore/open.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { requireNoCertificates, settingsOf } from "../status/datastore-of-cluster.ts";
 
 interface Sources {

@@ -1,5 +1,6 @@
 import { detectFacts } from "../../upgrade/detect/detect.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { detectionText } from "./detection-text.ts";
 import { detectionRequest } from "./given-options.ts";

@@ -7,11 +7,12 @@ import { draftPolicy } from "../../upgrade/draft-policy/draft-policy.ts";
 import { parseLogLine } from "../../upgrade/draft-policy/log-lines.ts";
 import { UPGRADE_MARK } from "../../upgrade/former-names.ts";
 import { formatYaml } from "../../yaml.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import type { Files, Terminal } from "../main/context.ts";
 import { readText } from "../manifest/sources.ts";
 import { MARKED } from "./options.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: Terminal & Files, given: Given): Promise<ExitCode> {
   const file = given.values.get("log");
   if (file === undefined) throw new UsageError('"--log FILE" is required, or "--log -" for standard input');
   const selector = given.values.get("selector") ?? MARKED;

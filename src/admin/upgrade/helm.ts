@@ -3,7 +3,8 @@
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import type { Helm } from "../../upgrade/engine/step.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { HELM_OPTION } from "./options.ts";
 
 /** `undefined` if there is none and none was named: only some upgrades need it. */

@@ -7,7 +7,8 @@ import { planText } from "../../upgrade/engine/plan-text.ts";
 import { readPlan } from "../../upgrade/engine/run.ts";
 import { encodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { STEPS } from "../../upgrade/steps.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Call, Clock, Context, Terminal } from "../main/context.ts";
 import { paint } from "../terminal/paint.ts";
 import { detectionRequest, upgradeOptions } from "./given-options.ts";
 import { isBlocked, nextCommand } from "./next-command.ts";
@@ -23,7 +24,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
   return isBlocked(plan) ? EXIT_FAILED : EXIT_OK;
 }
 
-async function planOf(site: UpgradeSite, context: Context, given: Given): Promise<UpgradePlan> {
+async function planOf(site: UpgradeSite, context: Call & Terminal & Clock, given: Given): Promise<UpgradePlan> {
   tellLock(context, site);
   const earlier = await earlierRun(site);
   const facts = earlier?.plan.facts ?? (await requireFacts(site, context, given));
@@ -54,7 +55,7 @@ async function earlierRun(site: UpgradeSite): Promise<EarlierRun | undefined> {
   return { ledger, plan: await readPlan(site.backups(ledger.run), ledger) };
 }
 
-async function requireFacts(site: UpgradeSite, context: Context, given: Given): Promise<Facts> {
+async function requireFacts(site: UpgradeSite, context: Call, given: Given): Promise<Facts> {
   const detection = await detectFacts(
     site.objects,
     detectionRequest(given, context.version, () => site.openDatastore("etcd")),
@@ -66,6 +67,6 @@ async function requireFacts(site: UpgradeSite, context: Context, given: Given): 
   });
 }
 
-function textOf(plan: UpgradePlan, context: Context, given: Given): string {
+function textOf(plan: UpgradePlan, context: Call & Terminal, given: Given): string {
   return planText(plan, STEPS, { ...paint(context), isFull: given.switches.has("full") });
 }

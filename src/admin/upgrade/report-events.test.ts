@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { RunEvent } from "../../upgrade/engine/run.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { reportEvents } from "./report-events.ts";
 
 const EVENTS: readonly RunEvent[] = [

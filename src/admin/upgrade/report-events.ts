@@ -1,12 +1,14 @@
 /** Prints the progress of a run: a line for each event, or JSON. */
+
 import { counted } from "../../counted.ts";
 import type { RunEvent } from "../../upgrade/engine/run.ts";
 import { durationText } from "../../upgrade/engine/wording.ts";
 import { STEPS } from "../../upgrade/steps.ts";
-import { type Context, type Given, wantsJson } from "../main/command.ts";
+import { type Given, wantsJson } from "../main/command.ts";
+import type { Call, Terminal } from "../main/context.ts";
 import { paint } from "../terminal/paint.ts";
 
-export function reportEvents(context: Context, given: Given): (event: RunEvent) => void {
+export function reportEvents(context: Call & Terminal, given: Given): (event: RunEvent) => void {
   const { bold, green, yellow } = paint(context);
   if (wantsJson(given)) return (event) => context.stdout(`${JSON.stringify(event)}\n`);
   return (event) => {

@@ -1,6 +1,7 @@
 import { identity } from "../../identity.ts";
 import { planRollback, type RollbackPlan, rollBack } from "../../upgrade/engine/rollback.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { reportEvents } from "./report-events.ts";
 import { withReadingRun, withRun } from "./site.ts";
 

@@ -20,7 +20,8 @@ import {
 import type { Backups, Helm, PlanningSite } from "../../upgrade/engine/step.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { withCluster } from "../cluster/access.ts";
-import type { Context, Given } from "../main/command.ts";
+import type { Given } from "../main/command.ts";
+import type { Clock, Context, DatastoreAccess } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { datastoreSettingsOf } from "./datastore-settings.ts";
 import { openHelm } from "./helm.ts";
@@ -106,7 +107,7 @@ export function tellLock(
 }
 
 function runOf(
-  context: Context,
+  context: Clock,
   site: UpgradeSite,
   { helm, ...more }: { readonly helm: Helm | undefined } & Pick<Run, "lease" | "report">,
 ): Run {
@@ -123,7 +124,7 @@ function runOf(
   return { steps: STEPS, site: stepSite, ledger, openDatastore, backups, ...more };
 }
 
-function stepWait({ clock }: Context, signal: AbortSignal): (milliseconds: number) => Promise<void> {
+function stepWait({ clock }: Clock, signal: AbortSignal): (milliseconds: number) => Promise<void> {
   return async (milliseconds) => {
     await clock.wait(milliseconds, signal);
     signal.throwIfAborted();
@@ -174,7 +175,7 @@ async function siteOf<T>(
 }
 
 /** Beside the file of the plan. A copy that cannot be written is reported: the cluster has the original. */
-function localCopy(context: Context, given: Given): (run: string, name: string, text: string) => Promise<void> {
+function localCopy(context: DatastoreAccess, given: Given): (run: string, name: string, text: string) => Promise<void> {
   const plan = given.values.get("plan") ?? DEFAULT_PLAN_FILE;
   const folder = plan.includes("/") ? plan.slice(0, plan.lastIndexOf("/") + 1) : "";
   return async (run, name, text) => {

@@ -3,7 +3,8 @@ import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/engine/ledger.ts";
 import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/engine/lock-text.ts";
 import { withCluster } from "../cluster/access.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 

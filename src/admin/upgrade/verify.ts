@@ -1,5 +1,6 @@
 import { verifyRun } from "../../upgrade/engine/verify.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { paint } from "../terminal/paint.ts";
 import { withReadingRun } from "./site.ts";
 

@@ -2,6 +2,7 @@
  * Compares the release of the tool with that of the cluster before a command does anything. It costs no round trip of its own:
  * the version is read with the first thing that the command reads. A version that cannot be read blocks nothing.
  */
+
 import type { Datastore, Snapshot, Wanted } from "../../datastore/datastore.ts";
 import { EtcdFailure, isSilence } from "../../datastore/etcd/failure.ts";
 import { transactOn } from "../../datastore/transact.ts";
@@ -11,7 +12,8 @@ import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
-import type { Command, Context, Given } from "../main/command.ts";
+import type { Command, Given } from "../main/command.ts";
+import type { Context } from "../main/context.ts";
 import { ALLOW_MISMATCH, compareWithCluster } from "./compare-with-cluster.ts";
 
 const PATH = `/apis/${API_VERSION}/clusterinformations/default`;

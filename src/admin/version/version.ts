@@ -9,9 +9,10 @@ import { NODE } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { type NodeVersion, nodesBehind, nodeVersion } from "../../upkeep/node-versions.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import type { Clock, DatastoreAccess } from "../main/context.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const clientVersion = context.version;
   const poll = pollOf(given);
   if (given.switches.has("client")) {
@@ -49,7 +50,7 @@ interface Cluster {
   readonly problem?: string;
 }
 
-async function readCluster(context: Context, given: Given): Promise<Cluster> {
+async function readCluster(context: DatastoreAccess, given: Given): Promise<Cluster> {
   try {
     return await withDatastore(context, given, async (store) => {
       const information = await readInformation(store);

@@ -1,5 +1,6 @@
 import { withCluster } from "../../admin/cluster/access.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../../admin/main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../../admin/main/command.ts";
+import type { Context } from "../../admin/main/context.ts";
 import { ALL_NAMESPACES_OPTION, USUAL_NAMESPACE } from "../../admin/resources/options.ts";
 import { namespaceOf } from "../../admin/resources/reference.ts";
 import { settingsOf } from "../../admin/status/datastore-of-cluster.ts";

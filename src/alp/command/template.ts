@@ -1,6 +1,7 @@
 import { withCluster } from "../../admin/cluster/access.ts";
 import { findInstalledImage } from "../../admin/cluster/installed-image.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError } from "../../admin/main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError } from "../../admin/main/command.ts";
+import type { DatastoreAccess, Files, Terminal } from "../../admin/main/context.ts";
 import { parseDocument } from "../../admin/manifest/parse-document.ts";
 import { readText } from "../../admin/manifest/sources.ts";
 import { namespaceOf } from "../../admin/resources/reference.ts";
@@ -18,10 +19,9 @@ import {
 } from "../mesh/injector.ts";
 import { inRelease, insertSidecar, removeSidecar, sidecarImageIn } from "../mesh/insert-sidecar.ts";
 import { meshMinor, nearestMinorText } from "../mesh/mesh-minor.ts";
-
 import { REMOVE_OPTION } from "./options.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   const { configMap, version, image } = await read(context, given);
   const present = sidecarImageIn(configMap.data.config);
   if (given.switches.has(REMOVE_OPTION.name)) {
@@ -58,7 +58,7 @@ interface Read {
   readonly image: string;
 }
 
-async function read(context: Context, given: Given): Promise<Read> {
+async function read(context: DatastoreAccess, given: Given): Promise<Read> {
   const file = given.values.get("filename");
   const version = given.values.get("mesh-version");
   const isRemoved = given.switches.has(REMOVE_OPTION.name);
@@ -97,7 +97,7 @@ function refuse(given: Given, names: readonly string[], besides: string): void {
   if (name !== undefined) throw new UsageError(`--${name} and ${besides} cannot be combined`);
 }
 
-async function readDocument(context: Context, file: string): Promise<unknown> {
+async function readDocument(context: Terminal & Files, file: string): Promise<unknown> {
   const parsed = parseDocument({ text: await readText(context, file), line: 1 });
   if (parsed.ok) return parsed.value;
   const place = file === "-" ? "stdin" : quoted(file);

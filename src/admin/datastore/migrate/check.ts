@@ -1,11 +1,12 @@
 import { counted } from "../../../counted.ts";
 import { checkData } from "../../../upgrade/datastore-migration/migrate.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../../main/command.ts";
+import type { DatastoreAccess } from "../../main/context.ts";
 import { withDatastore } from "../open.ts";
 import { readExport } from "./read-export.ts";
 import { requireApi } from "./require-api.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   const file = await readExport(context, given);
   return withDatastore(context, given, async (store, settings) => {
     requireApi(settings, "compare the export with");

@@ -2,10 +2,11 @@ import { counted } from "../../../counted.ts";
 import { PluginError } from "../../../errors.ts";
 import { encodeExport } from "../../../upgrade/datastore-migration/export-file.ts";
 import { exportData } from "../../../upgrade/datastore-migration/migrate.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../../main/command.ts";
+import type { Clock, DatastoreAccess } from "../../main/context.ts";
 import { withDatastore } from "../open.ts";
 
-export function run(context: Context, given: Given): Promise<ExitCode> {
+export function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   return withDatastore(context, given, async (store, { kind }) => {
     if (kind !== "etcd") {
       throw new PluginError("config-invalid", `Cannot export the ${kind} datastore: only etcd is migrated`, {

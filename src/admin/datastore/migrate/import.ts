@@ -11,7 +11,8 @@ import type { ExportFile } from "../../../upgrade/datastore-migration/export-fil
 import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";
 import { applyForced } from "../../../upgrade/engine/apply-forced.ts";
 import { untilEstablished } from "../../../upgrade/established-definitions.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../../main/command.ts";
+import type { Clock, DatastoreAccess } from "../../main/context.ts";
 import { withDatastoreAndApi } from "../open.ts";
 import { readExport } from "./read-export.ts";
 import { requireApi } from "./require-api.ts";
@@ -22,7 +23,7 @@ function informationOf({ records }: ExportFile): Entry | undefined {
   return found && { key: found.key, value: found.value, revision: "" };
 }
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const file = await readExport(context, given);
   return withDatastoreAndApi(context, given, async (store, client, settings) => {
     requireApi(settings, "import into");

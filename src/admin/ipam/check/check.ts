@@ -6,15 +6,8 @@ import { releaseLeaks } from "../../../ipam/leaks/release.ts";
 import { type HostLeaks, searchHost } from "../../../upkeep/host-leaks.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { nameOfNode } from "../../host/node-name.ts";
-import {
-  type Context,
-  EXIT_FAILED,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Call, Clock, Context, HostNetwork, Terminal } from "../../main/context.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { paint, paintStderr } from "../../terminal/paint.ts";
 import { openProgress } from "../../terminal/progress.ts";
@@ -128,7 +121,7 @@ function notFixed(finding: Finding): Judged {
 /** A finding is fixed if the next check does not have it: one repair may fix several. */
 async function repairAll(
   store: Datastore,
-  context: Context,
+  context: Call & Terminal & Clock,
   { checked, graceMilliseconds }: { readonly checked: Checked; readonly graceMilliseconds: number },
 ): Promise<readonly Judged[]> {
   const { findings, records, endpoints } = checked;
@@ -157,7 +150,7 @@ function addressesIn(findings: readonly Finding[]): ReadonlySet<string> {
 /** `known`: addresses with a finding already. */
 async function judgeHost(
   store: Datastore,
-  context: Context,
+  context: HostNetwork & Clock,
   {
     host,
     fixes,
@@ -179,7 +172,7 @@ async function judgeHost(
 }
 
 /** A single check may report operations in progress, since it reads the datastore in pages. */
-async function checkTwice(store: Datastore, context: Context, graceMilliseconds: number): Promise<Checked> {
+async function checkTwice(store: Datastore, context: Clock, graceMilliseconds: number): Promise<Checked> {
   const first = await checkOnce(store, { now: context.now(), graceMilliseconds });
   if (first.findings.length === 0) return first;
   await context.wait(RECHECK_DELAY_MILLISECONDS);
@@ -187,7 +180,7 @@ async function checkTwice(store: Datastore, context: Context, graceMilliseconds:
   return { ...second, findings: confirmedFindings(first.findings, second.findings) };
 }
 
-function print({ counts, findings, allocations, note, young }: Report, context: Context, given: Given): void {
+function print({ counts, findings, allocations, note, young }: Report, context: Call & Terminal, given: Given): void {
   const shown = given.switches.has("show-all-ips")
     ? "all"
     : given.switches.has("show-problem-ips")

@@ -1,6 +1,7 @@
 /** `ipam check --report`: writes what was found to a file. */
+
 import { quoted } from "../../../quote.ts";
-import type { Context } from "../../main/command.ts";
+import type { Context } from "../../main/context.ts";
 import { addressReport } from "../address-report.ts";
 import type { Allocation } from "../blocks.ts";
 import type { ClusterState } from "../cluster-state.ts";

@@ -1,4 +1,5 @@
 /** Reads what `ipam explain` needs: endpoint, pod, network config, pools, node and blocks. */
+
 import type { DatastoreSettings } from "../../../config/datastore-settings.ts";
 import { decodeNetworkConfig } from "../../../config/decode.ts";
 import type { InstalledNetwork } from "../../../config/installed-network.ts";
@@ -22,7 +23,7 @@ import { mostRecordedValues } from "../../../model/recorded-annotations.ts";
 import type { WorkloadEndpoint } from "../../../model/workload-endpoint.ts";
 import type { AnnotatedPod } from "../../../plugin/annotations.ts";
 import { quoted } from "../../../quote.ts";
-import type { Context } from "../../main/command.ts";
+import type { Context } from "../../main/context.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
 import { isAllocatedTo } from "../endpoint-owner.ts";
 import { findPools } from "../pools.ts";

@@ -2,6 +2,7 @@
  * One search for leaks in the whole cluster, as the leak collection of the controllers does it; with an administrator's
  * word also on nodes that exist. It has no memory: the grace period counts from the time that the addresses were assigned.
  */
+
 import { counted } from "../../../counted.ts";
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { orchestratorMapping } from "../../../datastore/kube/orchestrator-mapping.ts";
@@ -37,7 +38,7 @@ import type { KubeClient } from "../../../kube/api.ts";
 import { liveObjects } from "../../../kube/live-objects.ts";
 import type { IPAMBlock } from "../../../model/ipam-block.ts";
 import { blockKey } from "../../../model/keys.ts";
-import type { Context } from "../../main/command.ts";
+import type { Call, Clock, Terminal } from "../../main/context.ts";
 import { allocatorFor } from "../allocator.ts";
 
 export type State = "released" | "would release" | "kept";
@@ -77,7 +78,7 @@ interface ClusterSearch {
   readonly isLargeAllowed: boolean;
 }
 
-export async function searchCluster(search: ClusterSearch, context: Context): Promise<ClusterReport> {
+export async function searchCluster(search: ClusterSearch, context: Call & Terminal & Clock): Promise<ClusterReport> {
   const { store, client, hasEndpointRecords, graceMilliseconds } = search;
   const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: async () => {} });
   const objects = liveObjects(client);

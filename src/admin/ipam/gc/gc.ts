@@ -5,7 +5,8 @@ import { quoted } from "../../../quote.ts";
 import { type Collected, collectLeaks, describeCollected } from "../../../upkeep/collect-leaks.ts";
 import { withDatastoreAndApi, withDatastoreAndMaybeApi } from "../../datastore/open.ts";
 import { nameOfNode } from "../../host/node-name.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Context, Terminal } from "../../main/context.ts";
 import { DEFAULT_GRACE } from "../options.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 
@@ -77,7 +78,7 @@ function otherNamespace(): PluginError {
   );
 }
 
-function print(report: Collected, context: Context, given: Given): void {
+function print(report: Collected, context: Terminal, given: Given): void {
   const { node, isDryRun, leaks, released, blocks, unjudged } = report;
   if (wantsJson(given)) {
     const found = leaks.map(({ address, reason }) => ({ address, reason }));

@@ -12,7 +12,8 @@ import { identity } from "../../../identity.ts";
 import { formatAddress } from "../../../ip/address.ts";
 import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Call, Clock, DatastoreAccess, Files, Terminal } from "../../main/context.ts";
 import { parseDocument } from "../../manifest/parse-document.ts";
 import { readText } from "../../manifest/sources.ts";
 import { type AddressReport, decodeAddressReport, leaksInAll } from "../address-report.ts";
@@ -32,7 +33,7 @@ interface ReleasedFromReports {
   readonly handles: readonly string[];
 }
 
-async function readReports(context: Context, files: readonly string[]): Promise<readonly NamedReport[]> {
+async function readReports(context: Terminal & Files, files: readonly string[]): Promise<readonly NamedReport[]> {
   const reports: NamedReport[] = [];
   for (const file of files) {
     const parsed = parseDocument({ text: await readText(context, file), line: 1 });
@@ -50,7 +51,7 @@ async function readReports(context: Context, files: readonly string[]): Promise<
 
 async function releaseFromReports(
   store: Datastore,
-  context: Context,
+  context: Call & Clock,
   { reports, isForced }: { readonly reports: readonly NamedReport[]; readonly isForced: boolean },
 ): Promise<ReleasedFromReports> {
   refuseUnsafe(await readClusterState(store), { reports, isForced, version: context.version });
@@ -116,7 +117,7 @@ function refuseUnsafe(cluster: ClusterState, { reports, isForced, version }: Gua
   );
 }
 
-export async function releaseReported(context: Context, given: Given): Promise<ExitCode> {
+export async function releaseReported(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   if (given.lists.has("ip") || given.values.has("handle")) {
     throw new UsageError("--from-report cannot be combined with --ip or --handle");
   }

@@ -12,15 +12,8 @@ import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { refuseInUse } from "../../delete/uses.ts";
-import {
-  type Context,
-  EXIT_FAILED,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Call, Clock, Cluster, DatastoreAccess, Terminal } from "../../main/context.ts";
 import { reportError } from "../../main/report-error.ts";
 import { readOrExplain, withRemedy } from "../../resources/unreadable-remedy.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
@@ -32,7 +25,7 @@ import { findPools } from "../pools.ts";
 import { requireAddress } from "../show/show-address.ts";
 import { releaseReported } from "./release-from-reports.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const addresses = (given.lists.get("ip") ?? []).map(requireAddress);
   const handle = given.values.get("handle");
   if (given.lists.has("from-report")) return releaseReported(context, given);
@@ -62,7 +55,11 @@ interface ReleaseResult {
   readonly left: readonly AddressUser[];
 }
 
-function print({ released, failures, deleted, left }: ReleaseResult, context: Context, given: Given): void {
+function print(
+  { released, failures, deleted, left }: ReleaseResult,
+  context: Call & Terminal & Cluster,
+  given: Given,
+): void {
   const texts = released.map(formatAddress);
   if (texts.length > 0 || failures.length === 0) {
     const text = texts.length === 0 ? "Nothing to release: already free" : `Released ${texts.join(", ")}`;
@@ -81,7 +78,7 @@ function print({ released, failures, deleted, left }: ReleaseResult, context: Co
 /** All or nothing: nothing is released if the handle or one of its blocks is unreadable. */
 async function releaseHandle(
   store: Datastore,
-  context: Context,
+  context: Clock,
   { handle, inUse }: { readonly handle: string; readonly inUse: InUse },
 ): Promise<ReleaseResult> {
   const blocks = await readHandleBlocks(store, handle);
@@ -133,7 +130,7 @@ const REPORTED: ReadonlySet<ErrorKind> = new Set(["record-malformed", "resource-
 /** Releases each address only if it has not been assigned again since it was read. */
 async function releaseAddresses(
   store: Datastore,
-  context: Context,
+  context: Clock,
   {
     addresses,
     handle,

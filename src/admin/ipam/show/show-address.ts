@@ -1,4 +1,5 @@
 /** `ipam show --ip`: the owner of an address. */
+
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../../ip/prefix.ts";
@@ -7,7 +8,8 @@ import { describeFormerOwner, restLeft } from "../../../ipam/rest.ts";
 import { affineNode, type IPAMBlock, type Release } from "../../../model/ipam-block.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { quoted } from "../../../quote.ts";
-import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Context } from "../../main/context.ts";
 import { printable } from "../../terminal/printable.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
 import { findPools, findReserved } from "../pools.ts";

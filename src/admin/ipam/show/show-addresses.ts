@@ -1,9 +1,11 @@
 /** `ipam show --addresses`: every address in use, with its place and its owner. */
+
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../../ip/prefix.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
-import { type Context, type ExitCode, type Given, wantsJson } from "../../main/command.ts";
+import { type ExitCode, type Given, wantsJson } from "../../main/command.ts";
+import type { Context } from "../../main/context.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
 import { type Allocation, allocationsOf, findBlocks } from "../blocks.ts";

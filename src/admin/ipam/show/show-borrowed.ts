@@ -1,10 +1,12 @@
 /** `ipam show --show-borrowed`: addresses that a node uses from a block of another node, or of none. */
+
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { formatAddress } from "../../../ip/address.ts";
 import { comparePrefixes, formatPrefix } from "../../../ip/prefix.ts";
 import { affineNode, NODE_ATTRIBUTE } from "../../../model/ipam-block.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
-import { type Context, type ExitCode, type Given, wantsJson } from "../../main/command.ts";
+import { type ExitCode, type Given, wantsJson } from "../../main/command.ts";
+import type { Context } from "../../main/context.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
 import { type Allocation, allocationsOf, findBlocks } from "../blocks.ts";

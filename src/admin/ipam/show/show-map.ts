@@ -3,7 +3,8 @@
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { createPoolCommand } from "../../../ipam/pools.ts";
 import { quoted } from "../../../quote.ts";
-import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Context } from "../../main/context.ts";
 import { paint } from "../../terminal/paint.ts";
 import { blockAt, findBlocks } from "../blocks.ts";
 import { MAP_OPTION } from "../options.ts";

@@ -3,7 +3,8 @@ import { createPoolCommand } from "../../../ipam/pools.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../../model/keys.ts";
 import { withDatastore } from "../../datastore/open.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Call, Context, Terminal } from "../../main/context.ts";
 import { readOrExplain } from "../../resources/unreadable-remedy.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
@@ -141,7 +142,7 @@ function exact(number: bigint): number | string {
   return number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : String(number);
 }
 
-async function showConfiguration(store: Datastore, context: Context, given: Given): Promise<ExitCode> {
+async function showConfiguration(store: Datastore, context: Call & Terminal, given: Given): Promise<ExitCode> {
   const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
   const entry = answers[0]?.[0];
   const { spec } = entry

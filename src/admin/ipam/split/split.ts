@@ -5,7 +5,8 @@ import type { IPPool } from "../../../model/ip-pool.ts";
 import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { POOL_ROW } from "../../kinds/pool.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Clock, Context, Terminal } from "../../main/context.ts";
 import { isDryRun, surroundingsOf } from "../../resources/dry-run.ts";
 import { lostRace } from "../../resources/lost-race.ts";
 import { readAll, type Stored } from "../../resources/stored.ts";
@@ -41,7 +42,7 @@ function choiceOf({ values }: Given): PoolChoice {
 
 async function split(
   store: Datastore,
-  context: Context,
+  context: Clock,
   { number, chosen }: { readonly number: number; readonly chosen: PoolChoice },
 ): Promise<readonly IPPool[]> {
   await requireLock(store);
@@ -83,7 +84,7 @@ async function mark(store: Datastore, { key, text, revision }: Stored, marked: I
 }
 
 /** Not through `apply`, which refuses pools that overlap. A part that exists already is that of a stopped call. */
-async function create(store: Datastore, part: IPPool, context: Context): Promise<void> {
+async function create(store: Datastore, part: IPPool, context: Clock): Promise<void> {
   const metadata = { ...part.metadata, uid: context.uuid(), creationTimestamp: context.now().toISOString() };
   const key = POOL_ROW.key({ name: metadata.name });
   const written = await store.commit([{ kind: "create", key, value: POOL_ROW.codec.write({ ...part, metadata }) }]);
@@ -95,7 +96,7 @@ function cannotSplit({ metadata }: IPPool): string {
   return `Cannot split ippool/${metadata.name}`;
 }
 
-function print(parts: readonly IPPool[], context: Context, given: Given): void {
+function print(parts: readonly IPPool[], context: Terminal, given: Given): void {
   const pools = parts.map(({ metadata, spec }) => ({ name: metadata.name, cidr: spec.cidr }));
   const dryRun = isDryRun(given);
   if (wantsJson(given)) context.stdout(`${JSON.stringify({ ...(dryRun ? { dryRun } : {}), pools }, undefined, 2)}\n`);

@@ -10,7 +10,8 @@ import { quoted } from "../../../quote.ts";
 import { withDatastoreAndMaybeApi } from "../../datastore/open.ts";
 import { nodeOrHostName } from "../../host/node-name.ts";
 import { reportUnreadable } from "../../ipam/report-unreadable.ts";
-import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Call, Context, Files } from "../../main/context.ts";
 import { withoutReplaced } from "../endpoints-without-container.ts";
 import { type LocalNode, readLocalNode } from "../local-enforcement.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
@@ -237,7 +238,7 @@ interface Enforcement {
 /** Without any policy only a node with a host endpoint, or whose network config wants it, has a policy table. */
 async function enforcementWithoutPolicies(
   { hostEndpoints }: ReadPolicy["resources"],
-  context: Context,
+  context: Call & Files,
 ): Promise<Enforcement | undefined> {
   const { isPolicyRequired, problem } = await policyRequirement(context);
   if (isPolicyRequired) return undefined;

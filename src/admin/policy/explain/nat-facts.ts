@@ -2,6 +2,7 @@
  * What rewrites the addresses of packets, for `policy explain`: published ports of this host, Services of the orchestrator,
  * pools that masquerade. Floating IPs and host ports of pods are in their endpoints.
  */
+
 import { reasonOf } from "../../../config/config-files.ts";
 import { listed } from "../../../counted.ts";
 import type { Datastore } from "../../../datastore/datastore.ts";
@@ -19,7 +20,7 @@ import { SERVICE_LABEL } from "../../../model/service-endpoints.ts";
 import { objectsIn, textsIn } from "../../../model/shape.ts";
 import type { RecordedPort } from "../../../policy/judge/published-ports.ts";
 import { quoted } from "../../../quote.ts";
-import type { Context } from "../../main/command.ts";
+import type { HostNetwork } from "../../main/context.ts";
 
 export interface HostPort extends RecordedPort {
   /** Value 0: every address of the host. */
@@ -68,7 +69,7 @@ export async function readNatFacts(
   };
 }
 
-export async function readThisHost(context: Context): Promise<ThisHost> {
+export async function readThisHost(context: HostNetwork): Promise<ThisHost> {
   const addresses = (await context.hostAddresses()).map(({ address }) => address);
   try {
     const { owners, unreadable } = await context.publishedPorts();

@@ -1,10 +1,11 @@
 /** The explanation as text. Pure. */
+
 import { formatAddress } from "../../../ip/address.ts";
 import { ALL_INTERFACES } from "../../../model/host-endpoint.ts";
 import type { Explanation, Verdict } from "../../../policy/judge/explain.ts";
 import type { AppliedPolicy, ExplainedHostEndpoint, ExplainedSide } from "../../../policy/judge/explain-side.ts";
 import type { Packet, PacketRequest } from "../../../policy/judge/packet.ts";
-import type { Context } from "../../main/command.ts";
+import type { Call, Terminal } from "../../main/context.ts";
 import { hanging, stdoutPage, wrappedWhole } from "../../terminal/page.ts";
 import { paint } from "../../terminal/paint.ts";
 import { printable } from "../../terminal/printable.ts";
@@ -39,7 +40,7 @@ export interface ExplainedTarget {
 
 type Line = readonly [title: string, text: string];
 
-export function explanationText(explained: ExplainedFamily, context: Context): string {
+export function explanationText(explained: ExplainedFamily, context: Call & Terminal): string {
   const { packet, request, from, to, target, verdict, note, sides, masqueradedBy } = explained;
   const { bold, green, red, yellow } = paint(context);
   const { width } = stdoutPage(context);

@@ -2,15 +2,8 @@ import type { GroupListener } from "../../../linux/log-group.ts";
 import type { KnownRule } from "../../../linux/nftables/read.ts";
 import type { Tracer } from "../../../linux/nftables/trace.ts";
 import { quoted } from "../../../quote.ts";
-import {
-  type Context,
-  EXIT_FAILED,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import type { Context } from "../../main/context.ts";
 import { isInterruption } from "../../main/interruption.ts";
 import { paint } from "../../terminal/paint.ts";
 import { noPolicyTable } from "../counters.ts";
