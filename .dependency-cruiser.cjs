@@ -189,7 +189,7 @@ module.exports = {
       comment: "of the operator, the admin tool imports the deletion of the Installation alone",
       severity: "error",
       from: { path: "^src/admin/" },
-      to: { path: "^src/operator/", pathNot: "^src/operator/delete-installation\\.ts$" },
+      to: { path: "^src/operator/", pathNot: "^src/operator/request-deletion\\.ts$" },
     },
     {
       name: "upgrade-steps-in-table-only",

@@ -3,7 +3,7 @@
 import { PUBLIC_KINDS, type PublicKind } from "../../src/model/kinds.ts";
 import { isObject } from "../../src/model/shape.ts";
 import { FIELDS_WITHOUT_EFFECT } from "../../src/model/without-effect.ts";
-import { descriptionOf } from "../../src/release/crds/kinds.ts";
+import { descriptionOf } from "../../src/release/crds/all-kinds.ts";
 
 type Row = readonly [field: string, type: string, fallback: string];
 

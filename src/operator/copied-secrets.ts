@@ -7,7 +7,7 @@ import { quoted } from "../quote.ts";
 import type { EffectiveInstallation, InstallationDatastore } from "../release/installation/effective-installation.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import { type LiveObject, listAt } from "../release/live-object.ts";
-import { MANAGED_BY_TEXT } from "../release/managed.ts";
+import { MANAGED_BY_TEXT } from "../release/managed-by-label.ts";
 import { type FollowedSnapshot, type Namespaces, objectNamed } from "./followed-objects.ts";
 import { noLongerRendered } from "./owned-objects.ts";
 

@@ -2,8 +2,8 @@
 
 import type { KubeObject } from "../release/kube-object.ts";
 import type { LiveObject } from "../release/live-object.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./delete-installation.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "./request-deletion.ts";
 
 export type DeletionStep =
   | { readonly kind: "delete"; readonly objects: readonly LiveObject[]; readonly why: string }

@@ -14,7 +14,7 @@ import { parseJson } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
 import { ADMISSION_API } from "../release/admission/policy-objects.ts";
 import type { LiveObject } from "../release/live-object.ts";
-import { MANAGED_BY_TEXT } from "../release/managed.ts";
+import { MANAGED_BY_TEXT } from "../release/managed-by-label.ts";
 import { groupPath, RENDERED_KINDS, type RenderedPlural } from "../release/object-kinds.ts";
 import { servesPolicies } from "../release/older-servers.ts";
 

@@ -22,7 +22,7 @@ import type { KubeObject } from "../release/kube-object.ts";
 import type { LiveObject } from "../release/live-object.ts";
 import { objectPath } from "../release/object-kinds.ts";
 import { servedBy, servesPolicies } from "../release/older-servers.ts";
-import { renderInstallation } from "../release/workloads/installation.ts";
+import { renderInstallation } from "../release/workloads/render-installation.ts";
 import { addEntries, missingEntries } from "../upkeep/address-list.ts";
 import { VERSION } from "../version.ts";
 import { poolsState, workloadStates } from "./component-states.ts";
@@ -34,8 +34,8 @@ import { type FollowedSnapshot, labelledObjects, type Namespaces, objectNamed, o
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
 import { noLongerRendered, ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassOptions } from "./pass.ts";
+import type { Records } from "./pools-and-settings.ts";
 import { configurationChanges, poolChanges, poolsAfter } from "./record-changes.ts";
-import type { Records } from "./records.ts";
 
 export async function install(options: PassOptions, { snapshot, installation }: Pass): Promise<Found> {
   const { namespaces } = options;

@@ -8,7 +8,6 @@ import { quoted } from "../quote.ts";
 import { isBeingDeleted, type LiveObject, listAt, memberAt, numberAt, textAt } from "../release/live-object.ts";
 import { CLEANED_UP_ANNOTATION } from "../release/operator-names.ts";
 import { UNINSTALL } from "../release/workloads/names.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./delete-installation.ts";
 import {
   type DeletionStep,
   type DeletionView,
@@ -20,6 +19,7 @@ import {
 import { objectNamed, objectsOf } from "./followed-objects.ts";
 import { nodeProblem, readyCondition } from "./node-readiness.ts";
 import { podProblem } from "./pod-problems.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "./request-deletion.ts";
 import { podsOf } from "./workload-state.ts";
 
 /** `undefined` if they are cleaned up, or nothing was ever installed on them. */

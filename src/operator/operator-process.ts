@@ -1,7 +1,7 @@
 /** The operator of one process: the election, and what follows and changes the cluster while it leads. */
 import { identity } from "../identity.ts";
 import { Elector } from "../kube/election/elector.ts";
-import type { OperatorReport } from "./report.ts";
+import type { OperatorReport } from "./health-report.ts";
 import { type OperatorOptions, RunningOperator } from "./run-operator.ts";
 
 export interface OperatorProcessOptions extends Omit<OperatorOptions, "namespaces" | "leadership"> {

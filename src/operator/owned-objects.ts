@@ -2,7 +2,7 @@
 import { isAddressList } from "../release/admission/address-policies.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import { isApplied, isBeingDeleted, isIgnored, type LiveObject } from "../release/live-object.ts";
-import { MANAGED_BY } from "../release/managed.ts";
+import { MANAGED_BY } from "../release/managed-by-label.ts";
 import { objectPath } from "../release/object-kinds.ts";
 
 const KEPT_UNTIL_THE_END = new Set([

@@ -6,7 +6,7 @@ import type { ComponentState } from "./conditions.ts";
 import type { FormerSecrets } from "./copied-secrets.ts";
 import type { EventOptions } from "./events.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
-import type { RecordsFollower } from "./records.ts";
+import type { RecordsFollower } from "./pools-and-settings.ts";
 
 export interface PassOptions {
   readonly client: Pick<KubeClient, "request">;

@@ -3,13 +3,13 @@
 import { PluginError } from "../errors.ts";
 import { DEFAULT_NAME } from "../model/installation/installation.ts";
 import { isBeingDeleted } from "../release/live-object.ts";
+import { removeInstallation } from "./carry-out-deletion.ts";
 import { workloadStates } from "./component-states.ts";
 import { conditionsOf, degraded, summaryOf } from "./conditions.ts";
 import { eventsOf, sendEvent } from "./events.ts";
 import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
 import { install } from "./install.ts";
 import type { Found, Pass, PassOptions } from "./pass.ts";
-import { removeInstallation } from "./remove-installation.ts";
 import { StatusWriter } from "./statuses.ts";
 
 export class Reconciler {

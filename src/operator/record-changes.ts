@@ -4,8 +4,8 @@ import { identity } from "../identity.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 import { NODE_AGENT_CONFIGURATION, POOL } from "../model/kinds.ts";
 import type { NodeAgentConfiguration, NodeAgentConfigurationSpec } from "../model/node-agent-configuration.ts";
-import { isManaged, MANAGED_BY } from "../release/managed.ts";
-import type { StoredResource } from "./records.ts";
+import { isManaged, MANAGED_BY } from "../release/managed-by-label.ts";
+import type { StoredResource } from "./pools-and-settings.ts";
 
 const CONFIGURATION = "default";
 /** The fields that the Installation sets, so that one that it no longer sets is removed; the others are the administrator's. */

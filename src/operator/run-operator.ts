@@ -9,8 +9,8 @@ import type { Leadership } from "../kube/election/leadership.ts";
 import { Applier } from "./apply.ts";
 import { FormerSecrets } from "./copied-secrets.ts";
 import { followObjects, type Namespaces } from "./followed-objects.ts";
+import { type OpenPlace, RecordsFollower } from "./pools-and-settings.ts";
 import { Reconciler } from "./reconcile.ts";
-import { type OpenPlace, RecordsFollower } from "./records.ts";
 import { ReleaseChanged, ServerRelease } from "./server-release.ts";
 
 export interface OperatorOptions {

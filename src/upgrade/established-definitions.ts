@@ -5,7 +5,7 @@ import { isObject } from "../model/shape.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import { objectPath } from "../release/object-kinds.ts";
 import type { StepSite } from "./engine/step.ts";
-import { listAt } from "./members.ts";
+import { listAt } from "./object-fields.ts";
 
 const POLL_MILLISECONDS = 500;
 const POLLS = 120;

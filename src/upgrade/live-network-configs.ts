@@ -7,7 +7,7 @@ import type { ListKey } from "../release/admission/annotation-users.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../release/workloads/names.ts";
 import type { Facts } from "./engine/facts.ts";
 import { FORMER_CANAL, FORMER_CONFIG_MAP } from "./former-names.ts";
-import { fieldsIn } from "./workload.ts";
+import { fieldsIn } from "./object-fields.ts";
 
 const PLACES = [
   { name: FORMER_CONFIG_MAP, key: "cni_network_config" },

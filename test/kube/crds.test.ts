@@ -7,7 +7,7 @@ import { API_VERSION, identity } from "../../src/identity.ts";
 import { parsePrefix } from "../../src/ip/prefix.ts";
 import { ipPool } from "../../src/model/ip-pool.ts";
 import { writeBlock } from "../../src/model/ipam-block.ts";
-import { CUSTOM_RESOURCES } from "../../src/release/crds/kinds.ts";
+import { CUSTOM_RESOURCES } from "../../src/release/crds/all-kinds.ts";
 import { BAD_BGP, GOOD_BGP } from "../support/bad-bgp.ts";
 import { BAD_POLICIES, GOOD_POLICIES } from "../support/bad-policies.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";

@@ -3,7 +3,7 @@ import { connect } from "node:http2";
 import { connect as connectSocket } from "node:net";
 import { GrpcError } from "../../src/grpc/status.ts";
 import type { KubeObject } from "../../src/release/kube-object.ts";
-import { renderInstallation } from "../../src/release/workloads/installation.ts";
+import { renderInstallation } from "../../src/release/workloads/render-installation.ts";
 import { EXAMPLES } from "./installations.ts";
 import { decodeMessage, encodeMap, encodeMessage, type Field, type Message } from "./protobuf.ts";
 

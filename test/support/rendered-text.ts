@@ -1,8 +1,8 @@
 /** Rendered objects as a person reads them: the network config is shown decoded. */
 import { checkNetworkFile, type FileReport } from "../../src/admin/config/check-network-file.ts";
 import type { KubeObject } from "../../src/release/kube-object.ts";
-import type { Rendered } from "../../src/release/workloads/installation.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../src/release/workloads/names.ts";
+import type { Rendered } from "../../src/release/workloads/render-installation.ts";
 import { formatYaml } from "../../src/yaml.ts";
 
 /** Everything, as YAML. */

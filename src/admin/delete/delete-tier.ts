@@ -4,9 +4,9 @@ import { PluginError } from "../../errors.ts";
 import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY } from "../../model/kinds.ts";
 import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
 import type { StoredResource } from "../kinds/kind.ts";
+import { policyTiers } from "../kinds/policy-references.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { lostRace } from "../resources/lost-race.ts";
-import { policyTiers } from "./policy-references.ts";
 import { refuseInUse } from "./uses.ts";
 
 export async function deleteTier(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { API_VERSION } from "../../identity.ts";
-import { descriptionOf } from "../../release/crds/kinds.ts";
+import { descriptionOf } from "../../release/crds/all-kinds.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 import { type Field, fieldsOfKind } from "./schema-fields.ts";

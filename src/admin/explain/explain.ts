@@ -1,6 +1,6 @@
 import { nearestName } from "../../model/nearest-name.ts";
 import { quoted } from "../../quote.ts";
-import { descriptionOf } from "../../release/crds/kinds.ts";
+import { descriptionOf } from "../../release/crds/all-kinds.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
 import type { Terminal } from "../main/context.ts";

@@ -7,7 +7,7 @@ import { isServerBefore, readServerVersion } from "../../kube/server-version.ts"
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { listFollower } from "../../release/admission/policies.ts";
-import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
+import { allCrdObjects } from "../../release/crds/definitions.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
 import { notesForServer, servedBy } from "../../release/older-servers.ts";
@@ -68,7 +68,7 @@ async function readPools(objects: ClusterObjects): Promise<readonly IPPool[]> {
 
 function partsOf({ objects, image, pullSecrets, changes }: GivenInstallations, { values }: Given): Parts {
   return {
-    definitions: [...crdObjects(), ...operatorCrdObjects()],
+    definitions: allCrdObjects(),
     operator: operatorObjects({ image: values.get("operator-image") ?? image, pullSecrets }),
     installations: objects,
     changes,

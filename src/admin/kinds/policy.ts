@@ -18,10 +18,10 @@ import { typesOf } from "../../model/policy-spec.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Tier } from "../../model/tier.ts";
 import { deleteTier } from "../delete/delete-tier.ts";
-import { checkPolicyReferences } from "../delete/policy-references.ts";
 import { describeAppliedPolicies, describePolicy } from "../policy/describe-policies.ts";
 import { describeInherited, LABELS_OF_MEMBERS } from "./inherited-labels.ts";
 import { type AdminKind, type Column, formatLabels } from "./kind.ts";
+import { checkPolicyReferences } from "./policy-references.ts";
 
 const POLICY_COLUMNS: readonly Column<NetworkPolicy | GlobalNetworkPolicy>[] = [
   { header: "TIER", cell: ({ spec }) => spec.tier },

@@ -1,10 +1,10 @@
 import type { IPPool } from "../../model/ip-pool.ts";
 import { POOL } from "../../model/kinds.ts";
 import { deletePool } from "../delete/delete-pool.ts";
-import { checkPoolBlocks } from "../delete/pool-blocks.ts";
 import { describePool } from "../ipam/describe.ts";
 import { hostOverlaps } from "../resources/host-overlaps.ts";
 import { noteOfPool } from "../resources/written-note.ts";
+import { checkPoolBlocks } from "./former-blocks.ts";
 import type { AdminKind } from "./kind.ts";
 
 export const POOL_ROW: AdminKind<IPPool> = {

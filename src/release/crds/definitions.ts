@@ -4,10 +4,10 @@ import type { InternalKind, PublicKind } from "../../model/kinds.ts";
 import { onlyNameMessage } from "../../model/resource.ts";
 import { formatYaml } from "../../yaml.ts";
 import type { KubeObject } from "../kube-object.ts";
+import { CUSTOM_RESOURCES, type CustomResource } from "./all-kinds.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 import { customResourceDefinition } from "./definition.ts";
 import { OPERATOR_KINDS } from "./installation/kinds.ts";
-import { CUSTOM_RESOURCES, type CustomResource } from "./kinds.ts";
 import { structuralSchema } from "./structural-schema.ts";
 
 /** Of the kinds that the network itself has. */
@@ -18,6 +18,11 @@ export function crdObjects(): readonly KubeObject[] {
 /** Of the kinds that only an installation by the operator needs. */
 export function operatorCrdObjects(): readonly KubeObject[] {
   return OPERATOR_KINDS.map(customResourceDefinition);
+}
+
+/** Those of `operator-crds.yaml` and of the chart: definitions come before the objects of their kinds. */
+export function allCrdObjects(): readonly KubeObject[] {
+  return [...crdObjects(), ...operatorCrdObjects()];
 }
 
 /** The text of each file below `deploy/crds/`, by its name: `ippools.yaml`, `operator/installations.yaml`. */

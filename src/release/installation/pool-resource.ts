@@ -4,7 +4,7 @@ import { NETWORK_PATH } from "../../model/installation/check.ts";
 import { type Encapsulation, IPIP_OF_IPV6 } from "../../model/installation/pool.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import type { Checked, Problem } from "../../model/problem.ts";
-import { withManagedLabel } from "../managed.ts";
+import { withManagedLabel } from "../managed-by-label.ts";
 import type { CompletePool } from "./default-pools.ts";
 
 type TunnelMode = "Never" | "Always" | "CrossSubnet";

@@ -3,7 +3,7 @@ import { API_VERSION, identity } from "../../identity.ts";
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { formatProblem } from "../../model/problem.ts";
-import { withManagedLabel } from "../managed.ts";
+import { withManagedLabel } from "../managed-by-label.ts";
 import { type PoolPlan, planPools } from "./pools.ts";
 
 function pool(name: string, cidr: string, spec: object = {}): IPPool {

@@ -7,7 +7,7 @@
 import { isSamePrefix } from "../../ip/prefix.ts";
 import { checkPoolOverlap, checkPoolUpdate, type IPPool, type IPPoolSpec, poolPrefix } from "../../model/ip-pool.ts";
 import type { Problem } from "../../model/problem.ts";
-import { isManaged, MANAGED_BY_TEXT, withManagedLabel } from "../managed.ts";
+import { isManaged, MANAGED_BY_TEXT, withManagedLabel } from "../managed-by-label.ts";
 import { poolPath } from "./pool-resource.ts";
 
 export interface PoolPlan {

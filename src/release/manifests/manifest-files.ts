@@ -6,7 +6,7 @@
 import { identity } from "../../identity.ts";
 import { VERSION } from "../../version.ts";
 import { formatYaml } from "../../yaml.ts";
-import { crdObjects, operatorCrdObjects } from "../crds/definitions.ts";
+import { allCrdObjects, crdObjects } from "../crds/definitions.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { servedBy } from "../older-servers.ts";
 import { FIRST_SERVER, FIRST_WITH_EVERYTHING } from "../supported-servers.ts";
@@ -56,7 +56,7 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
     `Removes ${name} from every node, after a manifest without the operator was deleted. When all its pods are ready, delete it too.`,
   ];
   const definitions = [`All kinds that the operator and ${name} need.`];
-  const kinds = [...crdObjects(), ...operatorCrdObjects()];
+  const kinds = allCrdObjects();
   return {
     ...earlierFiles({
       "operator-crds.yaml": () => manifest([...definitions, ...EARLIER], servedBy(FIRST_SERVER, kinds)),

@@ -14,7 +14,7 @@ import { CREATE_CONFIGURED, FOLLOW_PODS, type Rule } from "../roles/rules.ts";
 import { componentObjects } from "../workloads/components.ts";
 import { API_ENDPOINT_CONFIG_MAP, ETCD_SECRETS_MOUNT, UNINSTALL } from "../workloads/names.ts";
 import { uninstallDaemonSet } from "../workloads/node-daemon-set.ts";
-import { type EnvironmentVariable, type RenderPlan, withLabels } from "../workloads/plan.ts";
+import { type EnvironmentVariable, type RenderPlan, withLabels } from "../workloads/render-plan.ts";
 
 export interface ManifestVariant {
   readonly datastore: "kubernetes" | "etcd";

@@ -12,7 +12,7 @@ import {
   type Rule,
   type RuleDatastore,
 } from "../roles/rules.ts";
-import type { RenderPlan } from "./plan.ts";
+import type { RenderPlan } from "./render-plan.ts";
 
 export function accountObjects({ installation, facts, node }: RenderPlan): readonly KubeObject[] {
   const datastore: RuleDatastore = installation.datastore.type === "Etcd" ? "etcd" : "kubernetes";

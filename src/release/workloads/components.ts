@@ -7,7 +7,7 @@ import { controllersDeployment, controllersDisruptionBudget } from "./controller
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "./names.ts";
 import { networkList } from "./network-list.ts";
 import { nodeDaemonSet } from "./node-daemon-set.ts";
-import { type RenderPlan, withLabels } from "./plan.ts";
+import { type RenderPlan, withLabels } from "./render-plan.ts";
 
 export function componentObjects(plan: RenderPlan): readonly KubeObject[] {
   const config = networkConfigMap(plan);

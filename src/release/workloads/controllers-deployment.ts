@@ -9,7 +9,6 @@
 import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { CONTROLLERS_HEALTH_PORT, podLabels } from "./names.ts";
-import type { RenderPlan } from "./plan.ts";
 import {
   apiEndpoint,
   containerBase,
@@ -19,6 +18,7 @@ import {
   pullSecrets,
   SHARED_PROCESS_NAMESPACE,
 } from "./pod-parts.ts";
+import type { RenderPlan } from "./render-plan.ts";
 
 /** Of no account of the image: nothing in the container belongs to it. */
 const USER = 65_532;

@@ -7,7 +7,6 @@ import { KUBELET_DIRECTORY, NO_KUBELET } from "../../model/kubelet-directory.ts"
 import type { KubeObject } from "../kube-object.ts";
 import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
 import { BINDS_TOKENS, CONFIG_HASH, NODE_HEALTH_PORT, podLabels, UNINSTALL } from "./names.ts";
-import type { EnvironmentVariable, RenderPlan } from "./plan.ts";
 import {
   apiEndpoint,
   containerBase,
@@ -19,6 +18,7 @@ import {
   networkConfigVolume,
   pullSecrets,
 } from "./pod-parts.ts";
+import type { EnvironmentVariable, RenderPlan } from "./render-plan.ts";
 
 const IN_HOST = ["--host-namespaces", "/proc/1/ns"];
 

@@ -1,7 +1,7 @@
 /** What the pods of several workloads have in common. Pure. */
 import { imageName } from "./image.ts";
 import { ETCD_SECRET_HASH, ETCD_SECRETS_MOUNT, NETWORK_CONFIG_MAP, NETWORK_CONFIG_MOUNT } from "./names.ts";
-import type { EnvironmentVariable, RenderPlan } from "./plan.ts";
+import type { EnvironmentVariable, RenderPlan } from "./render-plan.ts";
 
 export interface Volume {
   readonly volume: { readonly name: string; readonly [source: string]: unknown };

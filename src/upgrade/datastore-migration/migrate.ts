@@ -144,9 +144,9 @@ async function nodeDifferences(store: Datastore, { key, value, what }: CopiedRec
 /** `undefined` if it has everything already. */
 function withNode(present: string, exported: string): string | undefined {
   const [node, wanted] = [objectIn(present), objectIn(exported)];
-  const [metadata, spec] = [fieldsAt(node, "metadata"), fieldsAt(node, "spec")];
-  const annotations = { ...fieldsAt(metadata, "annotations"), ...fieldsAt(wanted, "annotations") };
-  const changed = { ...node, metadata: { ...metadata, annotations }, spec: { ...spec, ...fieldsAt(wanted, "spec") } };
+  const [metadata, spec] = [fieldsIn(node, "metadata"), fieldsIn(node, "spec")];
+  const annotations = { ...fieldsIn(metadata, "annotations"), ...fieldsIn(wanted, "annotations") };
+  const changed = { ...node, metadata: { ...metadata, annotations }, spec: { ...spec, ...fieldsIn(wanted, "spec") } };
   return Bun.deepEquals(changed, node) ? undefined : JSON.stringify(changed);
 }
 
@@ -155,7 +155,7 @@ function objectIn(text: string): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {};
 }
 
-function fieldsAt(object: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
+function fieldsIn(object: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
   const value = object[name];
   return isObject(value) ? value : {};
 }

@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { Facts, Storage } from "../engine/facts.ts";
 import { agentsOf, pluginBeside } from "./agents.ts";
 import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
-import { type ClusterSnapshot, fieldsAt } from "./snapshot.ts";
+import { type ClusterSnapshot, fieldsIn } from "./snapshot.ts";
 import { describeWorkload, variableOf } from "./workload.ts";
 
 type Kind = Facts["datastore"];
@@ -30,7 +30,7 @@ export function datastoreKind(snapshot: ClusterSnapshot, { datastore }: Detectio
 /** The operator of earlier releases knew no other datastore than the orchestrator's API. */
 function installationSigns({ installation }: ClusterSnapshot): readonly Sign[] {
   if (installation === undefined) return [];
-  const type = fieldsAt(fieldsAt(installation, "spec"), "datastore")["type"];
+  const type = fieldsIn(fieldsIn(installation, "spec"), "datastore")["type"];
   return [{ kind: type === "Etcd" ? "etcd" : "kubernetes", shownBy: "Installation default" }];
 }
 
@@ -77,5 +77,5 @@ export function storageOf(snapshot: ClusterSnapshot, kind: Kind): Found<Storage>
 }
 
 export function isLocked(information: ClusterSnapshot["currentInformation"]): boolean {
-  return fieldsAt(information, "spec")["datastoreReady"] === false;
+  return fieldsIn(information, "spec")["datastoreReady"] === false;
 }

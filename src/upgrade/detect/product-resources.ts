@@ -8,7 +8,7 @@ import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Storage } from "../engine/facts.ts";
 import { FORMER_API } from "../former-names.ts";
-import { fieldsAt } from "./snapshot.ts";
+import { fieldsIn } from "./snapshot.ts";
 
 export interface ProductResource {
   readonly name: string;
@@ -32,12 +32,12 @@ export async function productResources(
 
 /** Labels that an earlier release has hidden in an annotation are the ones that count. */
 function resourceOf(object: Fields): ProductResource {
-  const metadata = fieldsAt(object, "metadata");
-  const hidden = objectIn(fieldsAt(metadata, "annotations")[`${identity.labelPrefix}metadata`]);
+  const metadata = fieldsIn(object, "metadata");
+  const hidden = objectIn(fieldsIn(metadata, "annotations")[`${identity.labelPrefix}metadata`]);
   return {
     name: String(hidden?.["name"] ?? metadata["name"]),
-    labels: { ...fieldsAt(metadata, "labels"), ...fieldsAt(hidden, "labels") },
-    spec: fieldsAt(object, "spec"),
+    labels: { ...fieldsIn(metadata, "labels"), ...fieldsIn(hidden, "labels") },
+    spec: fieldsIn(object, "spec"),
   };
 }
 

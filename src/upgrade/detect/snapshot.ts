@@ -65,7 +65,7 @@ const MANIFEST_NAMESPACE = "kube-system";
 
 export async function readSnapshot(objects: ClusterObjects): Promise<ClusterSnapshot> {
   const apiService = await objects.read(`/apis/apiregistration.k8s.io/v1/apiservices/${FORMER_API_SERVER.apiService}`);
-  const hasAggregatedApi = isObject(fieldsAt(apiService, "spec")["service"]);
+  const hasAggregatedApi = isObject(fieldsIn(apiService, "spec")["service"]);
   const workloads = await readWorkloads(objects);
   const secretPath = `/api/v1/namespaces/${MANIFEST_NAMESPACE}/secrets/${FORMER_ETCD_SECRET}`;
   const [releases, configMaps, secret, ledger, nodes, orchestratorVersion] = await Promise.all([
@@ -97,8 +97,8 @@ export async function readSnapshot(objects: ClusterObjects): Promise<ClusterSnap
     ledger: ledger.current,
     orchestratorVersion,
     nodes: nodes.map((node) => {
-      const metadata = fieldsAt(node, "metadata");
-      return { name: String(metadata["name"]), annotations: fieldsAt(metadata, "annotations") };
+      const metadata = fieldsIn(node, "metadata");
+      return { name: String(metadata["name"]), annotations: fieldsIn(metadata, "annotations") };
     }),
   };
 }
@@ -139,7 +139,7 @@ async function readConfigMaps(
   const entries = await Promise.all(
     places.map(async ({ namespace, name }): Promise<readonly (readonly [string, Fields])[]> => {
       const object = await objects.read(`/api/v1/namespaces/${namespace}/configmaps/${name}`);
-      return object === undefined ? [] : [[`${namespace}/${name}`, fieldsAt(object, "data")]];
+      return object === undefined ? [] : [[`${namespace}/${name}`, fieldsIn(object, "data")]];
     }),
   );
   return new Map(entries.flat());
@@ -149,7 +149,7 @@ function readDefinition(objects: ClusterObjects, group: string): Promise<Fields 
   return objects.read(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterinformations.${group}`);
 }
 
-export function fieldsAt(object: Fields | undefined, name: string): Fields {
+export function fieldsIn(object: Fields | undefined, name: string): Fields {
   const value = object?.[name];
   return isObject(value) ? value : {};
 }

@@ -7,7 +7,7 @@ import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.t
 import { compareReleases, isRelease } from "../../model/release.ts";
 import type { PartVersion } from "../engine/facts.ts";
 import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
-import { type ClusterSnapshot, fieldsAt } from "./snapshot.ts";
+import { type ClusterSnapshot, fieldsIn } from "./snapshot.ts";
 import { describeWorkload, type Workload } from "./workload.ts";
 
 interface Part extends PartVersion {
@@ -67,7 +67,7 @@ function describePart({ part, version = "unknown" }: PartVersion): string {
 
 function partsOf(snapshot: ClusterSnapshot): readonly Part[] {
   const field = `${identity.product}Version`;
-  const reported = fieldsAt(snapshot.installation, "status")[field];
+  const reported = fieldsIn(snapshot.installation, "status")[field];
   const informations = [
     ["ClusterInformation default", snapshot.currentInformation],
     ["ClusterInformation default of the earlier storage", snapshot.formerInformation],
@@ -77,7 +77,7 @@ function partsOf(snapshot: ClusterSnapshot): readonly Part[] {
     ...(typeof reported === "string" ? [partOf("Installation default", reported, "decides")] : []),
     ...snapshot.workloads.map(workloadPart),
     ...nodeParts(snapshot),
-    ...(recorded === undefined ? [] : [partOf(recorded[0], fieldsAt(recorded[1], "spec")[field], "confirms")]),
+    ...(recorded === undefined ? [] : [partOf(recorded[0], fieldsIn(recorded[1], "spec")[field], "confirms")]),
   ];
 }
 

@@ -3,7 +3,8 @@ import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { groupPath } from "../../release/object-kinds.ts";
 import { FORMER_CANAL } from "../former-names.ts";
-import { itemsIn, named, podSpecOf, textIn } from "../workload.ts";
+import { itemsIn, named, textIn } from "../object-fields.ts";
+import { podSpecOf } from "../pod-template.ts";
 
 export function daemonSetPath(namespace: string, name: string): string {
   return `${groupPath("apps/v1")}/namespaces/${namespace}/daemonsets/${name}`;

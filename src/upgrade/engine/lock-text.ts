@@ -4,7 +4,7 @@
  */
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
-import { fieldsIn } from "../workload.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { adviceOf, type Ledger, type StepState } from "./ledger.ts";
 import { durationText, shortened } from "./wording.ts";
 

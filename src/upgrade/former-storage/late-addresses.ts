@@ -12,7 +12,7 @@ import { parseKey } from "../../model/keys.ts";
 import { digestOf } from "../engine/object-content.ts";
 import type { Backups } from "../engine/step.ts";
 import { shortened } from "../engine/wording.ts";
-import { fieldsIn, itemsIn } from "../workload.ts";
+import { fieldsIn, itemsIn } from "../object-fields.ts";
 import type { CopiedRecord } from "./conversion.ts";
 
 export interface PodAddress {

@@ -14,7 +14,7 @@ import type { Obstacle } from "../engine/facts.ts";
 import { SOURCE_SPOOFING } from "../former-names.ts";
 import { translateFeatures } from "../former-storage/agent-settings.ts";
 import { isSame } from "../merge/canonical-json.ts";
-import type { UnreadVariable } from "../workload.ts";
+import type { UnreadVariable } from "../pod-template.ts";
 
 export interface TranslatedEnvironment {
   /** Fields of NodeAgentConfiguration `default`, if they differ from what a new installation does. */

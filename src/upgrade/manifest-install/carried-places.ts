@@ -2,8 +2,9 @@
 import type { Fields } from "../../kube/objects.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
+import { fieldsIn, itemsIn, named } from "../object-fields.ts";
+import { podSpecOf, withPodSpec } from "../pod-template.ts";
 import { isPublishedValue, OWN_CONTAINER, type PublishedWorkload } from "../published/published-values.ts";
-import { fieldsIn, itemsIn, named, podSpecOf, withPodSpec } from "../workload.ts";
 
 /** Fields of the spec of pods. */
 export const CARRIED_POD_FIELDS = [

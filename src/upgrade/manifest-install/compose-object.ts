@@ -2,7 +2,7 @@
 import type { Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import { canonicalJson } from "../merge/canonical-json.ts";
-import { fieldsIn } from "../workload.ts";
+import { fieldsIn } from "../object-fields.ts";
 import type { WantedObject } from "./wanted.ts";
 
 /** It described the object before, and would lead a later `kubectl apply` astray. */

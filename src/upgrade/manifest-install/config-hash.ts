@@ -2,7 +2,7 @@
 import type { KubeObject } from "../../release/kube-object.ts";
 import { CONFIG_HASH, NETWORK_CONFIG_MAP } from "../../release/workloads/names.ts";
 import { hashOf } from "../../release/workloads/pod-parts.ts";
-import { fieldsIn } from "../workload.ts";
+import { fieldsIn } from "../object-fields.ts";
 import type { WantedObject } from "./wanted.ts";
 
 /** With the hash of the network config that is among the objects. */

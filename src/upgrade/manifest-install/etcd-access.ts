@@ -2,7 +2,8 @@
 import type { Fields } from "../../kube/objects.ts";
 import { quoted } from "../../quote.ts";
 import type { Obstacle } from "../engine/facts.ts";
-import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../workload.ts";
+import { fieldsIn, itemsIn, named, textIn } from "../object-fields.ts";
+import { podSpecOf } from "../pod-template.ts";
 
 /** Settings with the key of the Secret that each names the file of. */
 const FILES = [

@@ -10,7 +10,8 @@ import { readObjects } from "../engine/observe-objects.ts";
 import { FORMER_CANAL, FORMER_CONFIG_MAP, FORMER_CONTROLLERS, FORMER_ETCD_SECRET } from "../former-names.ts";
 import { withoutServerFields } from "../merge/server-defaults.ts";
 import { UNKNOWN_BASE } from "../merge/three-way.ts";
-import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../workload.ts";
+import { fieldsIn, itemsIn, named, textIn } from "../object-fields.ts";
+import { podSpecOf } from "../pod-template.ts";
 
 /** Manifests without the operator install there. */
 export const NAMESPACE = "kube-system";

@@ -3,8 +3,9 @@ import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { UNKNOWN_BASE } from "../merge/three-way.ts";
+import { fieldsIn, itemsIn, named, textIn } from "../object-fields.ts";
+import { podSpecOf } from "../pod-template.ts";
 import { isPublishedInstallVariable } from "../published/published-values.ts";
-import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../workload.ts";
 import type { Workloads } from "./carried-places.ts";
 
 const INSTALL = "install-cni";

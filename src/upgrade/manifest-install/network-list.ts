@@ -8,7 +8,7 @@ import { isObject } from "../../model/shape.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { parseJsonText, printJsonText } from "../merge/json-text.ts";
 import { mergeThreeWay } from "../merge/three-way.ts";
-import { fieldsIn, itemsIn } from "../workload.ts";
+import { fieldsIn, itemsIn } from "../object-fields.ts";
 
 export interface FormerLists {
   /** Texts. Absent if what was installed is not known: then the live one counts as unchanged, except for its plugins. */

@@ -2,7 +2,8 @@
 import { identity } from "../../identity.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
-import { itemsIn, named, podSpecOf, textIn, withPodSpec } from "../workload.ts";
+import { itemsIn, named, textIn } from "../object-fields.ts";
+import { podSpecOf, withPodSpec } from "../pod-template.ts";
 import { carryPlaces, type Workloads } from "./carried-places.ts";
 import { imageConflicts, imageInPlaceOf } from "./image-place.ts";
 import type { TranslatedWorkload } from "./translate-daemon-set.ts";

@@ -12,18 +12,10 @@ import type { Obstacle } from "../engine/facts.ts";
 import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
 import { parseJsonText, printJsonText } from "../merge/json-text.ts";
 import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
+import { fieldsIn, itemsIn, named, textIn } from "../object-fields.ts";
+import { environmentOf, podSpecOf, unreadVariables, withPodSpec } from "../pod-template.ts";
 import { PUBLISHED_MINORS } from "../published/published-values.ts";
 import { type ComparedManifest, minorNumber } from "../published/stock-manifest.ts";
-import {
-  environmentOf,
-  fieldsIn,
-  itemsIn,
-  named,
-  podSpecOf,
-  textIn,
-  unreadVariables,
-  withPodSpec,
-} from "../workload.ts";
 import { translateEnvironment } from "./agent-settings.ts";
 import type { Workloads } from "./carried-places.ts";
 import { withConfigHash } from "./config-hash.ts";

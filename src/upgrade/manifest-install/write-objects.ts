@@ -14,7 +14,7 @@ import { ATTEMPTS, isOutdated, patchUnchanged } from "../engine/patch-unchanged.
 import type { PlannedChange } from "../engine/step.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { withoutServerFields } from "../merge/server-defaults.ts";
-import { fieldsIn } from "../workload.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { composeObject, KEPT_FIELDS } from "./compose-object.ts";
 import type { WantedObject } from "./wanted.ts";
 

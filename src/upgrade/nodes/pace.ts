@@ -9,7 +9,7 @@ import type { Fields } from "../../kube/objects.ts";
 import { SHARE_OF_NODES } from "../../model/installation/spec.ts";
 import type { Facts } from "../engine/facts.ts";
 import type { UpgradeOptions } from "../engine/options.ts";
-import { fieldsIn } from "../workload.ts";
+import { fieldsIn } from "../object-fields.ts";
 import type { NodeState } from "./pods.ts";
 
 /** An estimate, with an image that has to be pulled. */

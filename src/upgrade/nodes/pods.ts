@@ -1,6 +1,7 @@
 /** How far the pods of the node agents are, and why one is not further. Pure. */
 import type { Fields } from "../../kube/objects.ts";
-import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../workload.ts";
+import { fieldsIn, itemsIn, named, textIn } from "../object-fields.ts";
+import { podSpecOf } from "../pod-template.ts";
 import { isWantedOn } from "./wanted-nodes.ts";
 
 export interface RolloutView {

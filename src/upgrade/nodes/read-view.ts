@@ -1,7 +1,7 @@
 /** Reads what a rolling update of the node agents shows. */
 import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
-import { fieldsIn, itemsIn, textIn } from "../workload.ts";
+import { fieldsIn, itemsIn, textIn } from "../object-fields.ts";
 import { nameOf, type RolloutView } from "./pods.ts";
 
 export interface RolloutTarget {

@@ -7,7 +7,7 @@ import type { Fields } from "../../kube/objects.ts";
 import { FORMER_AGENT_IS_BEHIND } from "../engine/lock-text.ts";
 import type { RunCommand, StepSite } from "../engine/step.ts";
 import { shortened } from "../engine/wording.ts";
-import { fieldsIn } from "../workload.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { isBusy, isUpdated, nodesToLeave, nodesToReplace, rolloutPace } from "./pace.ts";
 import { type NodeState, nameOf, nodeStates, type RolloutView } from "./pods.ts";
 import { readRollout } from "./read-view.ts";

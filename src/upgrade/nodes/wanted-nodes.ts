@@ -1,7 +1,8 @@
 /** Whether a DaemonSet has a pod for a node, as the orchestrator's controller of DaemonSets decides it. Pure. */
 import type { Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
-import { fieldsIn, itemsIn, podSpecOf, textIn } from "../workload.ts";
+import { fieldsIn, itemsIn, textIn } from "../object-fields.ts";
+import { podSpecOf } from "../pod-template.ts";
 
 export function isWantedOn(daemonSet: Fields, node: Fields): boolean {
   const podSpec = podSpecOf(daemonSet);

@@ -10,7 +10,8 @@ import { groupPath } from "../../release/object-kinds.ts";
 import type { StepSite } from "../engine/step.ts";
 import { guardedWait } from "../former-storage/guard-lock.ts";
 import { waitForNodes } from "../nodes/wait-for-nodes.ts";
-import { itemsIn, named, podSpecOf, textIn } from "../workload.ts";
+import { itemsIn, named, textIn } from "../object-fields.ts";
+import { podSpecOf } from "../pod-template.ts";
 
 const DAEMON_SET = `${groupPath("apps/v1")}/namespaces/${identity.systemNamespace}/daemonsets/${identity.nodeAgent}`;
 

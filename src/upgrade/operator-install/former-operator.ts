@@ -12,8 +12,8 @@ import type { Obstacle } from "../engine/facts.ts";
 import { objectDiff } from "../engine/object-diff.ts";
 import type { PlannedChange, PlanningSite, StepSite } from "../engine/step.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
-import { fieldsAt, listAt, numberAt, textAt, textsAt } from "../members.ts";
 import { isSilent, nodeTrouble } from "../nodes/pods.ts";
+import { fieldsIn, listAt, numberAt, textAt, textsAt } from "../object-fields.ts";
 import {
   installationSchema,
   type Translated,
@@ -98,7 +98,7 @@ export async function replaceFormerOperator(site: StepSite): Promise<void> {
     const live = await objects.read(path);
     if (live !== undefined)
       await objects.patch(path, {
-        metadata: { finalizers: keptFinalizers(live), resourceVersion: fieldsAt(live, "metadata")["resourceVersion"] },
+        metadata: { finalizers: keptFinalizers(live), resourceVersion: fieldsIn(live, "metadata")["resourceVersion"] },
       });
   }
 }
@@ -171,11 +171,11 @@ export async function translatedInstallations(site: PlanningSite): Promise<reado
       const live = await objects.read(path);
       if (live === undefined) return [];
       const place = { what: `Installation ${name}:`, root: "spec" };
-      const spec: Fields = fieldsAt(live, "spec");
+      const spec: Fields = fieldsIn(live, "spec");
       const isCarried = name === DEFAULT_NAME && facts.allowsSourceSpoofing === true;
       const translated = translateInstallation(isCarried ? withFurtherSources(spec) : spec, schema, place);
       const metadata = {
-        ...fieldsAt(live, "metadata"),
+        ...fieldsIn(live, "metadata"),
         ...(hasFormerFinalizer(live) ? { finalizers: keptFinalizers(live) } : {}),
       };
       return [{ path, live, wanted: { ...live, metadata, spec: translated.spec }, translated }];

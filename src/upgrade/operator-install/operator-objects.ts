@@ -16,7 +16,7 @@ import type { Obstacle } from "../engine/facts.ts";
 import type { PlanningSite } from "../engine/step.ts";
 import { convertResources } from "../former-storage/convert-resources.ts";
 import { FORMER_PATH } from "../former-storage/former-object.ts";
-import { fieldsAt, listAt } from "../members.ts";
+import { fieldsIn, listAt } from "../object-fields.ts";
 import { translatedInstallations } from "./former-operator.ts";
 
 const POOLS = `/apis/${apiVersionOf(PRODUCT_API)}/ippools`;
@@ -85,9 +85,9 @@ export function operatorFor(
   const { image } = installation;
   return release.operator.map((object) => {
     if (object.kind !== "Deployment") return object;
-    const spec = fieldsAt(object, "spec");
-    const template = fieldsAt(spec, "template");
-    const pod = fieldsAt(template, "spec");
+    const spec = fieldsIn(object, "spec");
+    const template = fieldsIn(spec, "template");
+    const pod = fieldsIn(template, "spec");
     const containers = listAt(pod, "containers").map((each) => ({
       ...Object(each),
       image: imageName(image, release.version),

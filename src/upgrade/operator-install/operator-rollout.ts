@@ -4,7 +4,7 @@ import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { StepSite } from "../engine/step.ts";
-import { listAt, numberAt, textAt } from "../members.ts";
+import { listAt, numberAt, textAt } from "../object-fields.ts";
 import { OPERATOR_DEPLOYMENT } from "./former-operator.ts";
 
 const STATUSES = `/apis/${apiVersionOf(OPERATOR_API)}/${identity.product}statuses`;

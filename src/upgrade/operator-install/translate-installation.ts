@@ -13,7 +13,7 @@ import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import type { Obstacle } from "../engine/facts.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
-import { fieldsAt, listAt } from "../members.ts";
+import { fieldsIn, listAt } from "../object-fields.ts";
 
 export interface Translated {
   readonly spec: Fields;
@@ -41,17 +41,17 @@ export function translateInstallation(spec: Fields, schema: unknown, place: Plac
 
 /** Pods may send from further sources, unless the spec says otherwise already. */
 export function withFurtherSources(spec: Fields): Fields {
-  const network: Fields = fieldsAt(spec, NETWORK_FIELD);
-  const features: Fields = fieldsAt(network, "featureControl");
+  const network: Fields = fieldsIn(spec, NETWORK_FIELD);
+  const features: Fields = fieldsIn(network, "featureControl");
   const featureControl = { allowedSourcePrefixes: true, ...features };
   return { ...spec, [NETWORK_FIELD]: { ...network, featureControl } };
 }
 
 /** Of the spec, in the definition of an Installation. */
 export function installationSchema(definitions: readonly KubeObject[]): unknown {
-  const definition = definitions.find((each) => fieldsAt(each, "spec", "names")["kind"] === "Installation");
+  const definition = definitions.find((each) => fieldsIn(each, "spec", "names")["kind"] === "Installation");
   const [version] = listAt(definition, "spec", "versions");
-  return fieldsAt(version, "schema", "openAPIV3Schema", "properties")["spec"];
+  return fieldsIn(version, "schema", "openAPIV3Schema", "properties")["spec"];
 }
 
 type Note = (path: string, why: string) => void;
@@ -86,7 +86,7 @@ function withoutFormerValues(spec: Fields, note: Note): Fields {
 }
 
 function withoutRefused(spec: Fields, note: Note): Fields {
-  const network: Fields = fieldsAt(spec, NETWORK_FIELD);
+  const network: Fields = fieldsIn(spec, NETWORK_FIELD);
   const refused = [
     ...Object.entries(REFUSED_SPEC_FIELDS).map(([name, why]) => [[name], why] as const),
     ...Object.entries(REFUSED_NETWORK_FIELDS).map(([name, why]) => [[NETWORK_FIELD, name], why] as const),

@@ -1,10 +1,10 @@
 /** The kinds of the operator's API group: what a user applies, and what the operator reports. */
 import { identity, OPERATOR_API } from "../../../identity.ts";
 import { wireSpecSchema } from "../../../model/installation/spec.ts";
+import { descriptionOf } from "../all-kinds.ts";
 import type { StructuralSchema } from "../crd-schema.ts";
 import type { DefinedKind } from "../definition.ts";
 import type { Column } from "../kind.ts";
-import { descriptionOf } from "../kinds.ts";
 import { structuralSchema } from "../structural-schema.ts";
 import { INSTALLATION_RULES } from "./rules.ts";
 

@@ -2,7 +2,8 @@
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import { quoted } from "../../../quote.ts";
 import { detail, isRunning, nameOf, nodeTrouble, podProblem, unreadyContainers } from "../../nodes/pods.ts";
-import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../../workload.ts";
+import { fieldsIn, itemsIn, named, textIn } from "../../object-fields.ts";
+import { podSpecOf } from "../../pod-template.ts";
 
 export interface DeploymentView {
   readonly deployment: Fields;

@@ -13,7 +13,7 @@ import {
   secretPath,
   valuesOf,
 } from "../../helm-releases.ts";
-import { fieldsAt, textAt } from "../../members.ts";
+import { fieldsIn, textAt } from "../../object-fields.ts";
 import {
   OPERATOR_DEPLOYMENT,
   planFormerOperator,
@@ -145,7 +145,7 @@ async function stripStoredManifest(site: StepSite, record: ReleaseRecord): Promi
   const path = secretPath(record);
   const secret = await site.objects.read(path);
   const release = withManifest(textAt(secret, "data", "release"), manifest);
-  const { resourceVersion } = fieldsAt(secret, "metadata");
+  const { resourceVersion } = fieldsIn(secret, "metadata");
   await site.objects.patch(path, { metadata: { resourceVersion }, data: { release } });
   for (const reason of removed) site.progress(`taken out of the stored manifest: ${reason}`);
 }

@@ -9,7 +9,7 @@ import { isObject } from "../../../model/shape.ts";
 import { groupPath } from "../../../release/object-kinds.ts";
 import { FORMER_API } from "../../former-names.ts";
 import { packRelease, unpackRelease } from "../../helm-releases.ts";
-import { textAt } from "../../members.ts";
+import { textAt } from "../../object-fields.ts";
 
 export interface StrippedManifest {
   readonly manifest: string;

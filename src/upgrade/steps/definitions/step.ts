@@ -10,7 +10,7 @@ import { applyForced, planForced, unapplied } from "../../engine/apply-forced.ts
 import type { Obstacle } from "../../engine/facts.ts";
 import type { PlanningSite, Step, StepSite } from "../../engine/step.ts";
 import { unestablished, untilEstablished } from "../../established-definitions.ts";
-import { listAt } from "../../members.ts";
+import { listAt } from "../../object-fields.ts";
 
 export const definitionsStep: Step = {
   name: "definitions",

@@ -6,7 +6,7 @@ import { FORMER_API } from "../../former-names.ts";
 import { type LiveManifest, liveOf } from "../../manifest-install/live-manifest.ts";
 import type { WantedObject } from "../../manifest-install/wanted.ts";
 import { canonicalJson } from "../../merge/canonical-json.ts";
-import { itemsIn } from "../../workload.ts";
+import { itemsIn } from "../../object-fields.ts";
 
 const GROUP = apiVersionOf(FORMER_API).replace(/\/.*$/, "");
 

@@ -2,8 +2,9 @@
 import { identity } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
 import { daemonSetPath } from "../../engine/agents.ts";
+import { itemsIn, textIn } from "../../object-fields.ts";
+import { podSpecOf } from "../../pod-template.ts";
 import { CLUSTER_ROLE_BINDINGS, type FormerObject, SHARED_NAMES } from "../../prune-list.ts";
-import { itemsIn, podSpecOf, textIn } from "../../workload.ts";
 
 export interface LiveObjects {
   readonly namespace: string;

@@ -11,9 +11,9 @@ import { daemonSetOf, isFormer, PATHS, readLiveManifest } from "../../manifest-i
 import { targetNetwork } from "../../manifest-install/plan-manifest.ts";
 import type { WantedObject } from "../../manifest-install/wanted.ts";
 import { unwritten, writeObject } from "../../manifest-install/write-objects.ts";
+import { fieldsIn, itemsIn, textIn } from "../../object-fields.ts";
 import { FORMER_CSI, FORMER_SETTINGS, type FormerObject, formerObjects } from "../../prune-list.ts";
 import { comparedManifest } from "../../published/stock-manifest.ts";
-import { fieldsIn, itemsIn, textIn } from "../../workload.ts";
 import { finalRoles } from "./roles.ts";
 import { isOfProduct, provingPaths } from "./shared-names.ts";
 

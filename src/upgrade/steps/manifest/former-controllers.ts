@@ -5,7 +5,7 @@ import type { StepSite } from "../../engine/step.ts";
 import { NAMESPACE, PATHS } from "../../manifest-install/live-manifest.ts";
 import { rolloutPace } from "../../nodes/pace.ts";
 import { nameOf } from "../../nodes/pods.ts";
-import { fieldsIn, textIn } from "../../workload.ts";
+import { fieldsIn, textIn } from "../../object-fields.ts";
 
 const POLL_MILLISECONDS = 1_000;
 

@@ -4,7 +4,7 @@ import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import { objectPath } from "../../../release/object-kinds.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "../../../release/workloads/names.ts";
 import type { TargetRelease } from "../../engine/target-release.ts";
-import { fieldsAt, textAt } from "../../members.ts";
+import { fieldsIn, textAt } from "../../object-fields.ts";
 
 export interface ReleaseObject {
   /** `ServiceAccount vendor-operator/vendor-operator` */
@@ -44,7 +44,7 @@ export async function releaseObjects(
 /** What the chart renders only with certain values. */
 function namesOfSettings(values: Fields): ReadonlyMap<string, string> {
   const folder = `/api/v1/namespaces/${identity.operator}`;
-  const secrets = Object.keys(fieldsAt(values, "imagePullSecrets"));
+  const secrets = Object.keys(fieldsIn(values, "imagePullSecrets"));
   const hasEndpoint = textAt(values, "kubernetesServiceEndpoint", "host") !== "";
   return new Map([
     ...secrets.map((name) => [`${folder}/secrets/${name}`, `Secret ${identity.operator}/${name}`] as const),
@@ -63,8 +63,8 @@ function namesOfSettings(values: Fields): ReadonlyMap<string, string> {
 export function missingMarks(live: Fields, name: string): { readonly metadata: object } | undefined {
   const labels = { "app.kubernetes.io/managed-by": "Helm" };
   const annotations = { "meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": identity.operator };
-  const missingLabels = differing(labels, fieldsAt(live, "metadata", "labels"));
-  const missingAnnotations = differing(annotations, fieldsAt(live, "metadata", "annotations"));
+  const missingLabels = differing(labels, fieldsIn(live, "metadata", "labels"));
+  const missingAnnotations = differing(annotations, fieldsIn(live, "metadata", "annotations"));
   if (missingLabels === undefined && missingAnnotations === undefined) return undefined;
   return {
     metadata: {

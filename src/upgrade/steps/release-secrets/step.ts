@@ -5,7 +5,7 @@ import type { Fields } from "../../../kube/objects.ts";
 import { restoreBackedUp } from "../../engine/restore-objects.ts";
 import type { PlanningSite, Step } from "../../engine/step.ts";
 import { movingRelease, releaseRecords, releaseSecrets } from "../../helm-releases.ts";
-import { fieldsAt, textAt } from "../../members.ts";
+import { fieldsIn, textAt } from "../../object-fields.ts";
 import { operatorReports, untilNone } from "../../operator-install/operator-rollout.ts";
 
 export const releaseSecretsStep: Step = {
@@ -62,11 +62,11 @@ async function formerSecrets(site: PlanningSite): Promise<readonly Fields[]> {
 }
 
 function place(secret: Fields): string {
-  const { namespace, name } = fieldsAt(secret, "metadata");
+  const { namespace, name } = fieldsIn(secret, "metadata");
   return `${namespace}/${name}`;
 }
 
 function pathOf(secret: Fields): string {
-  const { namespace, name } = fieldsAt(secret, "metadata");
+  const { namespace, name } = fieldsIn(secret, "metadata");
   return `/api/v1/namespaces/${namespace}/secrets/${name}`;
 }

@@ -9,8 +9,8 @@ import { textsIn } from "../../../model/shape.ts";
 import { RBAC_GROUP } from "../../../release/roles/role-objects.ts";
 import type { Facts, Obstacle } from "../../engine/facts.ts";
 import { nameOf } from "../../nodes/pods.ts";
+import { fieldsIn, itemsIn, textIn } from "../../object-fields.ts";
 import { formerObjects } from "../../prune-list.ts";
-import { fieldsIn, itemsIn, textIn } from "../../workload.ts";
 
 const FIRST_WITHOUT = "v1.25.0";
 const POLICIES = "/apis/policy/v1beta1/podsecuritypolicies";

@@ -10,7 +10,7 @@ import {
   type RolloutView,
   schedulingProblem,
 } from "../../nodes/pods.ts";
-import { fieldsIn, itemsIn, textIn } from "../../workload.ts";
+import { fieldsIn, itemsIn, textIn } from "../../object-fields.ts";
 
 const AGAIN = "then make the plan again";
 

@@ -11,7 +11,7 @@ import { type Pace, rolloutPace, rolloutSeconds, SECONDS_PER_NODE } from "../../
 import type { NodeState } from "../../nodes/pods.ts";
 import { readRollout } from "../../nodes/read-view.ts";
 import { pendingNodes, type WaitedFor, waitForNodes } from "../../nodes/wait-for-nodes.ts";
-import { fieldsIn, textIn } from "../../workload.ts";
+import { fieldsIn, textIn } from "../../object-fields.ts";
 import { REMAINING_NODES } from "../remaining-nodes/step.ts";
 import { podSecurityFindings, readPodPermissions } from "./pod-security-policies.ts";
 import { rolloutNotes, rolloutObstacles } from "./preflight.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { KubeClient, KubeRequest } from "../kube/api.ts";
-import { deleteInstallations } from "./delete-installation.ts";
+import { deleteInstallations } from "./request-deletion.ts";
 
 /** `answers`: how often `default` is still there. */
 function cluster(answers: number) {

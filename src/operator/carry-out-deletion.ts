@@ -3,20 +3,20 @@ import { identity } from "../identity.ts";
 import { completeInstallation } from "../release/installation/complete.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import { CLEANED_UP_ANNOTATION, FINALIZER } from "../release/operator-names.ts";
-import { renderUninstall } from "../release/workloads/installation.ts";
+import { renderUninstall } from "../release/workloads/render-installation.ts";
 import { type ComponentState, degraded, progressing } from "./conditions.ts";
 import { etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, declaredIn, installedOf } from "./declared.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./delete-installation.ts";
-import { nextDeletionStep } from "./deletion.ts";
 import { type DeletionStep, WHY_DELETED } from "./deletion-view.ts";
 import { sendEvent } from "./events.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { annotateInstallation, removeFinalizer } from "./installation-writes.ts";
+import { nextDeletionStep } from "./next-deletion-step.ts";
 import { uncleanMessage } from "./node-cleanup.ts";
 import { ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassOptions } from "./pass.ts";
 import { configurationRemoval } from "./record-changes.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "./request-deletion.ts";
 
 /**
  * "gone": nothing of it is left, and nothing to report on. `removeReports` comes before the finalizer: when that is gone,

@@ -10,7 +10,7 @@ import {
 } from "../../../test/support/rendered-text.ts";
 import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
-import { type Rendered, renderInstallation, renderUninstall } from "./installation.ts";
+import { type Rendered, renderInstallation, renderUninstall } from "./render-installation.ts";
 
 const names = Object.keys(EXAMPLES);
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { livenessOf } from "./report.ts";
+import { livenessOf } from "./health-report.ts";
 
 const MINUTE = 60_000;
 const STATE = { isListed: true, passes: 3, failures: 0, lastPassAt: 0, lastFailure: "" };

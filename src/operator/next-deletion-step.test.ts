@@ -3,10 +3,10 @@ import { followedSnapshot, liveObject } from "../../test/support/followed-snapsh
 import { identity } from "../identity.ts";
 import type { LiveObject } from "../release/live-object.ts";
 import { CLEANED_UP_ANNOTATION } from "../release/operator-names.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./delete-installation.ts";
-import { nextDeletionStep } from "./deletion.ts";
 import type { DeletionStep } from "./deletion-view.ts";
 import type { FollowedRow } from "./followed-objects.ts";
+import { nextDeletionStep } from "./next-deletion-step.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "./request-deletion.ts";
 
 const namespaces = { operator: "of-operator", components: "system" };
 const IN_SYSTEM = { namespace: "system" };

@@ -8,7 +8,7 @@ import type { NodeAgentConfigurationSpec } from "../../model/node-agent-configur
 import type { ClusterFacts } from "../installation/cluster-facts.ts";
 import type { EffectiveInstallation, InstallationDatastore } from "../installation/effective-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
-import { MANAGED_BY } from "../managed.ts";
+import { MANAGED_BY } from "../managed-by-label.ts";
 import { OPERATOR_ACCOUNT, OPERATOR_SECRETS_ROLE } from "../roles/operator-rules.ts";
 import { clusterRoleInNamespace } from "../roles/role-objects.ts";
 import { componentObjects } from "./components.ts";
@@ -16,7 +16,7 @@ import { ETCD_SECRETS_MOUNT } from "./names.ts";
 import { namespaceObject } from "./namespace.ts";
 import { nodeAgentConfiguration } from "./node-agent-configuration.ts";
 import { uninstallDaemonSet } from "./node-daemon-set.ts";
-import { type EtcdAccess, type RenderPlan, withLabels } from "./plan.ts";
+import { type EtcdAccess, type RenderPlan, withLabels } from "./render-plan.ts";
 
 export interface Rendered {
   /** In the order of application. */

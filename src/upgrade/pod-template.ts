@@ -1,28 +1,9 @@
 /** Reads the parts of DaemonSets and Deployments that an upgrade looks at. Pure. */
 import type { Fields } from "../kube/objects.ts";
-import { isObject, objectsIn } from "../model/shape.ts";
-
-export function fieldsIn(value: unknown, ...names: readonly string[]): Fields {
-  let found: unknown = value;
-  for (const name of names) found = isObject(found) ? found[name] : undefined;
-  return isObject(found) ? found : {};
-}
-
-export function itemsIn(value: unknown, name: string): readonly Fields[] {
-  return objectsIn(isObject(value) ? value[name] : undefined);
-}
-
-export function textIn(value: unknown, name: string): string | undefined {
-  const text = isObject(value) ? value[name] : undefined;
-  return typeof text === "string" ? text : undefined;
-}
+import { fieldsIn, itemsIn, textIn } from "./object-fields.ts";
 
 export function podSpecOf(workload: unknown): Fields {
   return fieldsIn(workload, "spec", "template", "spec");
-}
-
-export function named(list: readonly Fields[], name: string): Fields | undefined {
-  return list.find((each) => each["name"] === name);
 }
 
 /** A workload whose pods have this spec. */

@@ -15,7 +15,6 @@ import { isListWithEntries } from "../release/admission/annotation-users.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import { isApplied, isBeingDeleted, type LiveObject, textAt } from "../release/live-object.ts";
 import { RENDERED_KINDS } from "../release/object-kinds.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./delete-installation.ts";
 import {
   type DeletionStep,
   type DeletionView,
@@ -28,6 +27,7 @@ import {
 import { labelledObjects, objectNamed, objectsOf } from "./followed-objects.ts";
 import { cleanUpNodes } from "./node-cleanup.ts";
 import { nodeProblem } from "./node-readiness.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "./request-deletion.ts";
 
 export function nextDeletionStep(view: DeletionView): DeletionStep {
   const { snapshot, namespaces } = view;
