@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { editText } from "../admin/host/edit-text.ts";
 import { findProgram, runProgram, writeNewFile } from "../admin/host/run-program.ts";
 import { EXIT_FAILED, EXIT_OK } from "../admin/main/command.ts";
-import type { Clock, Context, Files, Host, HostNetwork, PolicyTable } from "../admin/main/context.ts";
+import type { Call, Clock, Context, Files, Host, HostNetwork, PolicyTable } from "../admin/main/context.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/main/interruption.ts";
 import { runAdmin } from "../admin/main/run.ts";
 import { runDirectoryOf } from "../config/run-directory.ts";
@@ -70,7 +70,7 @@ export async function run(args: readonly string[]): Promise<number> {
   return isOutputLost && code === EXIT_OK ? EXIT_FAILED : code;
 }
 
-type Environment = Context["env"];
+type Environment = Call["env"];
 
 function filesOf(environment: Environment): Files {
   return {
@@ -199,7 +199,7 @@ async function endStopped(code: number): Promise<never> {
   process.exit(code);
 }
 
-async function hostPortRecords(environment: Context["env"]): Promise<FileFolder> {
+async function hostPortRecords(environment: Call["env"]): Promise<FileFolder> {
   const [{ openFolder }, { hostPortsFolder }] = await Promise.all([
     import("../linux/file-folder.ts"),
     import("../chained/portmap/record-file.ts"),

@@ -4,7 +4,7 @@ import { unifiedDiff } from "../../unified-diff.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
-import type { Clock, Context } from "../main/context.ts";
+import type { Clock, ClusterAccess, DatastoreAccess } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
 import { readGivenResources } from "../manifest/sources.ts";
@@ -18,7 +18,7 @@ import { type Paint, paint } from "../terminal/paint.ts";
 const EXIT_DIFFERENT = 1;
 const EXIT_TROUBLE = 2;
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   try {
     const all = await readGivenResources(context, given);
     return await withDatastore(context, given, (store) => showDifferences(store, all, { context, given }));
@@ -38,7 +38,7 @@ interface Difference {
 async function showDifferences(
   store: Datastore,
   all: readonly GivenResource[],
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given }: { readonly context: ClusterAccess & Clock; readonly given: Given },
 ): Promise<ExitCode> {
   const overlay = openOverlay(store);
   const differences: Difference[] = [];

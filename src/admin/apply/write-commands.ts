@@ -5,7 +5,7 @@ import { PluginError } from "../../errors.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
 import type { CommandCode, ExitCode, Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host, HostNetwork, Terminal } from "../main/context.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
 import { readGivenResources } from "../manifest/sources.ts";
 import type { ActionResult } from "../resources/action-result.ts";
@@ -22,7 +22,7 @@ import { SKIP_EXISTS_OPTION } from "./options.ts";
 /** The command of a mode. */
 export function writing(mode: WriteMode): CommandCode {
   return {
-    async run(context, given) {
+    async run(context: DatastoreAccess & Host & Clock, given: Given) {
       const all = await readGivenResources(context, given);
       await printWarnings(all, context);
       // A dry run does not create a datastore either.
@@ -33,7 +33,7 @@ export function writing(mode: WriteMode): CommandCode {
 }
 
 /** On stderr, before anything is written. A host that cannot be read has no warnings. */
-async function printWarnings(all: readonly GivenResource[], context: Context): Promise<void> {
+async function printWarnings(all: readonly GivenResource[], context: Terminal & HostNetwork): Promise<void> {
   for (const { kind, resource } of all) {
     const warnings = (await kind.warnings?.(resource, context).catch(() => [])) ?? [];
     for (const warning of warnings) context.stderr(`warning: ${warning}\n`);
@@ -44,7 +44,7 @@ const WRITTEN: ReadonlySet<string> = new Set<WriteOutcome["action"]>(["created",
 
 interface Writing {
   readonly mode: WriteMode;
-  readonly context: Context;
+  readonly context: DatastoreAccess & Host & Clock;
   readonly given: Given;
 }
 

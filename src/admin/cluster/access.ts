@@ -4,10 +4,10 @@ import type { KubeAccess } from "../../config/kube-access.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { type Given, UsageError } from "../main/command.ts";
-import type { Call, Cluster, Context } from "../main/context.ts";
+import type { Call, Cluster } from "../main/context.ts";
 
 /** The same order as that of kubectl: the option, the variable, the account of the pod, the file in the home directory. */
-export function clusterAccess(given: Given, env: Context["env"]): KubeAccess {
+export function clusterAccess(given: Given, env: Call["env"]): KubeAccess {
   const named = given.values.get("kubeconfig");
   const context = given.values.get("context");
   const kubeconfigs = named === undefined ? kubeconfigsOf(env) : [named];
@@ -19,7 +19,7 @@ export function clusterAccess(given: Given, env: Context["env"]): KubeAccess {
   });
 }
 
-function kubeconfigsOf(env: Context["env"]): readonly string[] | undefined {
+function kubeconfigsOf(env: Call["env"]): readonly string[] | undefined {
   const files = (env["KUBECONFIG"] ?? "").split(":").filter((file) => file !== "");
   if (files.length > 0) return files;
   return env["KUBERNETES_SERVICE_HOST"] || !env["HOME"] ? undefined : [`${env["HOME"]}/.kube/config`];

@@ -18,7 +18,7 @@ import { findAll } from "../resources/stored.ts";
 /** `commands`: the table of all commands. */
 export function printingNames(commands: () => CommandGroup): CommandCode {
   return {
-    async run(context, { operands }) {
+    async run(context: DatastoreAccess, { operands }: Given) {
       const before = operands.slice(0, -1);
       const current = operands.at(-1) ?? "";
       const line = parseLine(before, commands());

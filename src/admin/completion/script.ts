@@ -11,17 +11,19 @@ import {
   type CommandCode,
   type CommandGroup,
   EXIT_OK,
+  type Given,
   optionsOf,
   UsageError,
   visibleCommands,
 } from "../main/command.ts";
+import type { Terminal } from "../main/context.ts";
 import type { Option } from "../main/option.ts";
 import { COMPLETION_SHELLS, type CompletionShell, isCompletionShell, NAMES_COMMAND } from "./shells.ts";
 
 /** `commands`: the table of all commands. */
 export function printingScript(commands: () => CommandGroup): CommandCode {
   return {
-    async run(context, { operands }) {
+    async run(context: Terminal, { operands }: Given) {
       const [shell = "", ...more] = operands;
       if (!isCompletionShell(shell) || more.length > 0) {
         throw new UsageError(`"completion" requires exactly one shell: ${COMPLETION_SHELLS.join(", ")}`);

@@ -1,5 +1,5 @@
 import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Call, Clock, Context, Terminal } from "../main/context.ts";
+import type { Call, Clock, Files, Host, Terminal } from "../main/context.ts";
 import { startEchoServer } from "./echo-server.ts";
 import { parsePort } from "./port.ts";
 import { decodeProbes, type Probe, probeKey, type Round } from "./probe.ts";
@@ -8,7 +8,10 @@ import { type ProbeOptions, runProbe } from "./run-probe.ts";
 const PAUSE_MILLISECONDS = 200;
 const TIMEOUT_MILLISECONDS = 2_000;
 
-export async function run(context: Context, { operands, values }: Given): Promise<ExitCode> {
+export async function run(
+  context: Call & Terminal & Files & Host & Clock,
+  { operands, values }: Given,
+): Promise<ExitCode> {
   const probes = decodeProbes(operands[0] ?? "");
   if (probes === undefined || operands.length !== 1) throw new UsageError("PROBES is not a JSON list of probes");
   const options = {

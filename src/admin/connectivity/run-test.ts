@@ -1,7 +1,7 @@
 /** The steps of a connectivity test, inside its namespace. */
 
 import type { InstalledImage } from "../cluster/installed-image.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, Terminal } from "../main/context.ts";
 import { type Check, checksOf, type Phase, probesOf, type TestNode, type TestSite } from "./checks.ts";
 import { baselineKey, type CheckResult, isOpen, isSettled, judge, type Reports, withCauses } from "./judge.ts";
 import { isSkipped, type SkipWord } from "./skip.ts";
@@ -30,7 +30,7 @@ export interface TestOptions extends SiteOptions {
   readonly hasHostPorts: boolean;
   /** Absent: the image was given by the user. */
   readonly image?: InstalledImage;
-  readonly context: Pick<Context, "wait" | "stderr">;
+  readonly context: Terminal & Clock;
 }
 
 export async function runConnectivityTest(options: TestOptions): Promise<readonly CheckResult[]> {

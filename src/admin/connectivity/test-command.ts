@@ -10,7 +10,7 @@ import { hasNoHostPorts } from "../cluster/installation.ts";
 import { findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
-import type { Call, Clock, Context, Terminal } from "../main/context.ts";
+import type { Call, Clock, ClusterAccess, Terminal } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { chooseTestNodes } from "./choose-nodes.ts";
 import type { CheckResult } from "./judge.ts";
@@ -24,7 +24,7 @@ import { namespaceObject } from "./test-objects.ts";
 const REMOVAL_POLLS = 120;
 const POLL_MILLISECONDS = 500;
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: ClusterAccess & Clock, given: Given): Promise<ExitCode> {
   const settings = settingsOf(given);
   const results = await withCluster(context, given, (client) => testIn(client, context, settings));
   const ok = !results.some(isFailed);
@@ -57,7 +57,7 @@ function settingsOf({ values, lists }: Given): Settings {
 
 async function testIn(
   client: KubeClient,
-  context: Context,
+  context: Call & Terminal & Clock,
   { nodes: named, image: given, hostPort, skip, timeoutMilliseconds }: Settings,
 ): Promise<readonly CheckResult[]> {
   const objects = clusterObjects(client, context.signal);

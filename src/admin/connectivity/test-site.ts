@@ -6,7 +6,7 @@ import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import type { InstalledImage } from "../cluster/installed-image.ts";
 import { type PodState, podState } from "../cluster/pod-state.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock } from "../main/context.ts";
 import { lastRound, type Probe, type Round } from "./probe.ts";
 import {
   type PodPlace,
@@ -22,7 +22,7 @@ const POLL_MILLISECONDS = 500;
 
 export interface SiteOptions {
   readonly objects: ClusterObjects;
-  readonly context: Pick<Context, "wait">;
+  readonly context: Clock;
   readonly plan: TestPlan;
   readonly timeoutMilliseconds: number;
 }

@@ -17,7 +17,7 @@ import { PluginError } from "../../errors.ts";
 import { identity, ORCHESTRATOR_NAMES } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import { UsageError } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Call } from "../main/context.ts";
 import { withEtcdCredentials } from "./etcd-credentials.ts";
 import { type Chosen, type Layer, mergeLayers } from "./layers.ts";
 import { DATASTORE_SETTINGS, type DatastoreSetting } from "./options.ts";
@@ -116,7 +116,7 @@ function kubeconfigsIn({ name, setting, value }: Chosen): readonly string[] {
 }
 
 /** Outside a pod and without any setting, the kubeconfig is the one that kubectl uses. */
-export function withKubectlDefault(choice: DatastoreChoice, env: Context["env"]): DatastoreChoice {
+export function withKubectlDefault(choice: DatastoreChoice, env: Call["env"]): DatastoreChoice {
   const { settings } = choice;
   if (settings.kind !== "orchestrator" || !env["HOME"] || env["KUBERNETES_SERVICE_HOST"]) return choice;
   if (settings.access.kubeconfigs !== undefined || settings.access.apiRoot !== undefined) return choice;

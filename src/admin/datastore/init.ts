@@ -2,12 +2,12 @@ import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { type Initialization, initialize } from "../../ipam/initialize.ts";
 import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess } from "../main/context.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import { containersOfNetwork, runningHere, withNewDatastore } from "./open.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const result = await withNewDatastore(context, given, async (store) => {
     try {
       return await initialize(store, context);

@@ -6,7 +6,7 @@ import { nearestName } from "../../model/nearest-name.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Call } from "../main/context.ts";
 import { DATASTORE_SETTINGS, type DatastoreSetting, FIELDS_WITHOUT_EFFECT, INSECURE_FIELD } from "./options.ts";
 
 /** The settings of one source, by their names in a network config. */
@@ -27,7 +27,7 @@ export function optionLayer(given: Given): Layer {
   );
 }
 
-export function environmentLayer(env: Context["env"]): Layer {
+export function environmentLayer(env: Call["env"]): Layer {
   return layerOf(
     ({ variable }) => env[prefixed(variable)] || env[variable] || undefined,
     ({ variable }) => (env[prefixed(variable)] ? prefixed(variable) : variable),

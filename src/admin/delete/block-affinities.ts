@@ -9,7 +9,7 @@ import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { ALL_AFFINITIES_PREFIX, affinitiesPrefix, affinityKey, blockKey, parseKey } from "../../model/keys.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { blocksWithin, findBlocks } from "../ipam/blocks.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Clock, Terminal } from "../main/context.ts";
 import { openProgress } from "../terminal/progress.ts";
 
 export interface BlockAffinity {
@@ -45,7 +45,7 @@ export async function affinitiesOfNode(store: Datastore, node: string): Promise<
 export async function releaseAffinities(
   store: Datastore,
   affinities: readonly BlockAffinity[],
-  { context, inUse }: { readonly context: Context; readonly inUse: AffinityRequest["inUse"] },
+  { context, inUse }: { readonly context: Call & Terminal & Clock; readonly inUse: AffinityRequest["inUse"] },
 ): Promise<readonly BlockAffinity[]> {
   const allocator = allocatorFor(store, context);
   const progress = openProgress(context, "Releasing blocks", affinities.length);

@@ -14,7 +14,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import { TUNNEL_ADDRESSES } from "../../model/tunnel-address.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { allocationsOf, findBlocks } from "../ipam/blocks.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Clock, Terminal } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { ipamRecordRemedy } from "../resources/ipam-record-remedy.ts";
 import { affinitiesOfNode, type BlockAffinity, releaseAffinities } from "./block-affinities.ts";
@@ -23,7 +23,7 @@ import { affinitiesOfNode, type BlockAffinity, releaseAffinities } from "./block
 export async function releaseNode(
   store: Datastore,
   { name: node }: ResourceName,
-  context: Context,
+  context: Call & Terminal & Clock,
 ): Promise<Pick<ActionResult, "note">> {
   const allocator = allocatorFor(store, context);
   for (const { handlePrefix } of TUNNEL_ADDRESSES)

@@ -3,7 +3,7 @@ import { PluginError } from "../../errors.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportNothingFound } from "../datastore/report-nothing-found.ts";
 import type { ExitCode, Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Host, Terminal } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { surroundingsOf } from "../resources/dry-run.ts";
 import { notFound } from "../resources/find.ts";
@@ -15,7 +15,7 @@ import { findOne } from "../resources/stored.ts";
 import { type DeletionTarget, deletionTargets } from "./deletion-targets.ts";
 import { refuseInUse } from "./uses.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const search = await deletionTargets(context, given);
   return withDatastore(context, given, async (store) => {
     const work = surroundingsOf(given, { store, context });
@@ -35,7 +35,7 @@ const ABSENCE_SWITCHES = ["ignore-not-found", "skip-not-exists"];
 async function deleteOne(
   store: Datastore,
   target: DeletionTarget,
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given }: { readonly context: Call & Terminal & Clock; readonly given: Given },
 ): Promise<ActionResult> {
   const { kind, name } = target;
   const found = await findOne(store, kind, name);
@@ -79,7 +79,7 @@ async function deleteOne(
 async function afterDelete(
   store: Datastore,
   { kind, name }: DeletionTarget,
-  context: Context,
+  context: Call & Terminal & Clock,
 ): Promise<Pick<ActionResult, "note">> {
   return (await kind.afterDelete?.(store, name, context)) ?? {};
 }

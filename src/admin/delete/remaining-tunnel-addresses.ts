@@ -26,7 +26,7 @@ import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { type Allocation, allocationsOf, blocksWithin } from "../ipam/blocks.ts";
 import { findPools } from "../ipam/pools.ts";
-import type { Clock, Context } from "../main/context.ts";
+import type { Call, Clock, Terminal } from "../main/context.ts";
 import { type BlockAffinity, releaseAffinities } from "./block-affinities.ts";
 
 const LONGEST_WAIT_MILLISECONDS = 5_000;
@@ -37,7 +37,11 @@ export function isOfTunnel({ secondary }: Allocation): boolean {
 }
 
 /** With their blocks, if these are empty then. What nodes that exist have in the end stays. */
-export async function releaseTunnelAddresses(store: Datastore, range: Prefix, context: Context): Promise<void> {
+export async function releaseTunnelAddresses(
+  store: Datastore,
+  range: Prefix,
+  context: Call & Terminal & Clock,
+): Promise<void> {
   const { now } = context.clock;
   const deadline = now() + LONGEST_WAIT_MILLISECONDS;
   const { readable } = await blocksWithin(store, range);

@@ -5,11 +5,11 @@ import { HIDDEN } from "../../redaction.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { CONFIG_FILE, OTHER_CONFIG_FILE } from "../datastore/options.ts";
 import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
-import type { Context, Files, Host, HostNetwork } from "../main/context.ts";
+import type { Call, Clock, Files, Host, HostAccess, HostNetwork } from "../main/context.ts";
 import { type Collected, type Missing, writeArchive } from "./archive.ts";
 import type { ArchivedFile } from "./tar.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: HostAccess & Clock, given: Given): Promise<ExitCode> {
   const logs = given.values.get("log-dir") ?? identity.logDirectory;
   await writeArchive(await collect(context, logs), context, given);
   return EXIT_OK;
@@ -46,7 +46,7 @@ const SETTINGS = [
   "net/netfilter/nf_conntrack_count",
 ];
 
-async function collect(context: Context, logs: string): Promise<Collected> {
+async function collect(context: HostAccess & Clock, logs: string): Promise<Collected> {
   const files: ArchivedFile[] = [];
   const missing: Missing[] = [];
   const add = async (path: string, what: string, read: () => Promise<string>) => {
@@ -111,7 +111,7 @@ const LONGEST_FILE = 5_000_000;
 const DEEPEST_LOGS = 5;
 
 interface Adding {
-  readonly context: Context;
+  readonly context: Call & Files;
   readonly add: (path: string, what: string, read: () => Promise<string>) => Promise<void>;
   readonly missing: Missing[];
 }

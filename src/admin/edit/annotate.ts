@@ -2,12 +2,12 @@ import { identity } from "../../identity.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host } from "../main/context.ts";
 import { parseReference } from "../resources/reference.ts";
 import { changeNamed } from "./change-named.ts";
 import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const { kind, name, rest } = parseReference(given);
   const change = keyChangeOf("annotation", rest, given);
   if (kind.kind === workloadEndpoint.kind) refuseOwnAnnotations(change);

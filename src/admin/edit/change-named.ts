@@ -4,7 +4,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { Resource } from "../../model/resource.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { ExitCode, Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { surroundingsOf } from "../resources/dry-run.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
@@ -22,7 +22,7 @@ export interface NamedChange {
 }
 
 export function changeNamed(
-  context: Context,
+  context: DatastoreAccess & Host & Clock,
   given: Given,
   { kind, name, change, action, check }: Target & NamedChange,
 ): Promise<ExitCode> {

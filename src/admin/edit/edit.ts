@@ -14,7 +14,7 @@ import { isObject } from "../../model/shape.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Host, Terminal } from "../main/context.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { notFound } from "../resources/find.ts";
@@ -28,7 +28,7 @@ import { conflictsOf, patchBetween } from "./merge-difference.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { type Target, updateResource } from "./update.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const { kind, name, rest } = parseReference(given);
   if (rest.length > 0) throw new UsageError(`"edit" takes exactly one resource: got also "${rest[0]}"`);
   return withDatastore(context, given, (store) =>
@@ -41,7 +41,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
   );
 }
 
-async function editResource(store: Datastore, target: Target, context: Context): Promise<ActionResult> {
+async function editResource(store: Datastore, target: Target, context: Call & Terminal & Clock): Promise<ActionResult> {
   const original = (await readOne(store, target.kind, target.name))?.resource;
   if (!original) throw await notFound(store, target);
   const editor = context.env["EDITOR"] || context.env["VISUAL"] || "vi";
@@ -75,7 +75,7 @@ const CORRECTABLE: ReadonlySet<string> = new Set<PluginError["kind"]>(["resource
 async function writeEdited(
   store: Datastore,
   target: Target,
-  { original, text, context }: { readonly original: Resource; readonly text: string; readonly context: Context },
+  { original, text, context }: { readonly original: Resource; readonly text: string; readonly context: Clock },
 ): Promise<ActionResult> {
   const place = referenceText(target.kind, target.name);
   const parsed = parseDocument({ text, line: 1 });

@@ -29,7 +29,7 @@ import { nameOfNode } from "../host/node-name.ts";
 import { CONTAINER_LABELS_ROW, readContainerEndpoints, readContainerLabels } from "../kinds/container-labels.ts";
 import { namedBy, workloadNames } from "../kinds/workload-names.ts";
 import { type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Call, Context, Files, Host } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Files, Host } from "../main/context.ts";
 import { givenResource } from "../manifest/manifest.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { surroundingsOf } from "../resources/dry-run.ts";
@@ -91,7 +91,7 @@ export function refuseNodeOption(given: Given): void {
 }
 
 export async function labelContainers(
-  context: Context,
+  context: DatastoreAccess & Host & Clock,
   given: Given,
   { word, name, change }: LabelledContainers,
 ): Promise<ExitCode> {
@@ -146,7 +146,7 @@ interface Labelling {
 }
 
 /** Starts again if somebody else creates or deletes the resource meanwhile. */
-async function label(store: Datastore, labelling: Labelling, context: Context): Promise<ActionResult> {
+async function label(store: Datastore, labelling: Labelling, context: Clock): Promise<ActionResult> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await labelOnce(store, labelling, context);
@@ -159,7 +159,7 @@ async function label(store: Datastore, labelling: Labelling, context: Context): 
 
 const RACED: readonly string[] = ["resource-exists", "resource-missing", "resource-changed"];
 
-async function labelOnce(store: Datastore, { target, change }: Labelling, context: Context): Promise<ActionResult> {
+async function labelOnce(store: Datastore, { target, change }: Labelling, context: Clock): Promise<ActionResult> {
   const kind = CONTAINER_LABELS_ROW;
   const all = await readContainerLabels(store);
   const existing = all.find(({ spec }) => isSameTarget(spec, target));

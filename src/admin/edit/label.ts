@@ -6,7 +6,7 @@ import { ENDPOINT } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { readContainerLabels } from "../kinds/container-labels.ts";
 import { type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host } from "../main/context.ts";
 import { parseReference } from "../resources/reference.ts";
 import { readOne } from "../resources/stored.ts";
 import { changeNamed } from "./change-named.ts";
@@ -14,7 +14,7 @@ import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
 import { labelContainers, parseContainers, refuseNodeOption } from "./label-containers.ts";
 import type { Target } from "./update.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const containers = parseContainers(given);
   if (containers !== undefined) return labelContainers(context, given, containers);
   refuseNodeOption(given);

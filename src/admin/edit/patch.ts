@@ -2,7 +2,7 @@ import { PluginError } from "../../errors.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Context, Files, Terminal } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Files, Host, Terminal } from "../main/context.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
 import { readText } from "../manifest/sources.ts";
 import { parseReference } from "../resources/reference.ts";
@@ -11,7 +11,7 @@ import { jsonPatch, PatchError } from "./json-patch.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { strategicPatch } from "./strategic-patch.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const { kind, name, rest } = parseReference(given);
   if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also ${quoted(rest[0])}`);
   const change = parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");

@@ -7,7 +7,7 @@ import { formatProblems } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock } from "../main/context.ts";
 import { givenResource } from "../manifest/manifest.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { notFound } from "../resources/find.ts";
@@ -29,7 +29,7 @@ export interface Target {
 export async function updateResource(
   store: Datastore,
   { kind, name }: Target,
-  { change, context }: { readonly change: (resource: Resource) => unknown; readonly context: Context },
+  { change, context }: { readonly change: (resource: Resource) => unknown; readonly context: Clock },
 ): Promise<WriteOutcome & Required<Pick<ActionResult, "warnings">>> {
   for (let attempt = 1; ; attempt += 1) {
     const stored = await readOne(store, kind, name);

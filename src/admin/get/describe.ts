@@ -5,7 +5,7 @@ import { withDatastore } from "../datastore/open.ts";
 import { reportNothingFound } from "../datastore/report-nothing-found.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Call, Clock, Context, Terminal } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Host, Terminal } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { isAppliedAt, type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
 import { type Found, findSelected, selectionsOf } from "../resources/find.ts";
@@ -18,7 +18,7 @@ import { formatRows } from "../terminal/table.ts";
 import { ageOf } from "./age.ts";
 import { NO_VALUE } from "./custom-columns.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const selections = await selectionsOf(context, given);
   const selector = selectorOf(given);
   return withDatastore(context, given, async (store) => {

@@ -3,7 +3,7 @@ import { withDatastore } from "../datastore/open.ts";
 import { reportNothingFound } from "../datastore/report-nothing-found.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Call, Cluster, Context, Terminal } from "../main/context.ts";
+import type { Clock, ClusterAccess, DatastoreAccess } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { type Found, findSelected, selectionsOf } from "../resources/find.ts";
 import { isSelected, selectorOf, withLabels } from "../resources/label-selector.ts";
@@ -15,7 +15,7 @@ import { type Answer, ResourcePrinter } from "./print.ts";
 import { cellNamed } from "./resource-tables.ts";
 import { watchResources } from "./watch.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const wanted = await selectionsOf(context, given);
   const selector = selectorOf(given);
   const format = formatOf(given);
@@ -61,7 +61,7 @@ function requireColumns(format: OutputFormat, kinds: readonly AdminKind[]): void
   }
 }
 
-function print(context: Call & Terminal & Cluster, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
+function print(context: ClusterAccess, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
   const { found, failures } = answer;
   if (found.length > 0 || (failures.length === 0 && !printer.isTable)) context.stdout(printer.list(answer));
   for (const failure of failures) reportError(context, failure);

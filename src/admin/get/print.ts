@@ -3,7 +3,7 @@
 import { formatYaml } from "../../yaml.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Clock, Terminal } from "../main/context.ts";
 import { referenceText } from "../resources/reference.ts";
 import type { Stored } from "../resources/stored.ts";
 import { stdoutPage } from "../terminal/page.ts";
@@ -30,7 +30,7 @@ export class ResourcePrinter {
   constructor(
     private readonly format: OutputFormat,
     { switches }: Given,
-    context: Pick<Context, "env" | "isTerminal" | "terminalWidth" | "now">,
+    context: Pick<Call, "env"> & Pick<Terminal, "isTerminal" | "terminalWidth"> & Pick<Clock, "now">,
   ) {
     this.showsEvent = switches.has("output-watch-events");
     const layout = {

@@ -12,7 +12,7 @@ import type { Resource } from "../../model/resource.ts";
 import type { Selector } from "../../selector/selector.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { ClusterAccess } from "../main/context.ts";
 import { Interruption } from "../main/interruption.ts";
 import { reportError } from "../main/report-error.ts";
 import { searchedNamespace } from "../resources/find.ts";
@@ -27,7 +27,7 @@ interface Watched {
   /** The resources at the start. */
   readonly found: readonly Stored[];
   readonly printer: ResourcePrinter;
-  readonly context: Context;
+  readonly context: ClusterAccess;
   readonly given: Given;
 }
 

@@ -4,10 +4,10 @@ import type { ApplyOptions, ClusterObjects, Fields } from "../../kube/objects.ts
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { describeObject, objectPath } from "../../release/object-kinds.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, Terminal } from "../main/context.ts";
 
 interface Applying extends ApplyOptions {
-  readonly context: Pick<Context, "stdout">;
+  readonly context: Terminal;
 }
 
 /** One after another: a later one may need an earlier one, and large ones sent at the same time hold each other up. */
@@ -43,7 +43,7 @@ const POLLS = 120;
 export async function untilEstablished(
   objects: ClusterObjects,
   definitions: readonly KubeObject[],
-  context: Pick<Context, "wait">,
+  context: Clock,
 ): Promise<readonly string[]> {
   let missing = definitions;
   for (let poll = 0; poll < POLLS; poll += 1) {

@@ -11,7 +11,7 @@ import { completeInstallation } from "../../release/installation/complete.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { imageName } from "../../release/workloads/image.ts";
 import { type Given, UsageError } from "../main/command.ts";
-import type { Call, Context, Files, Terminal } from "../main/context.ts";
+import type { Call, Files, Terminal } from "../main/context.ts";
 import { splitDocuments } from "../manifest/documents.ts";
 import { FILE_OPTION } from "../manifest/options.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
@@ -42,7 +42,7 @@ export function refuseFileWithOptions(given: Given): void {
  * that exists; a file describes all of it.
  */
 export async function givenInstallations(
-  context: Context,
+  context: Call & Terminal & Files,
   given: Given,
   found: FoundInCluster = {},
 ): Promise<GivenInstallations> {
@@ -67,7 +67,7 @@ export interface FoundInCluster {
 }
 
 interface Check {
-  readonly context: Context;
+  readonly context: Call;
   readonly found: FoundInCluster;
 }
 

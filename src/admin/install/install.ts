@@ -16,7 +16,7 @@ import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
-import type { Clock, Context, Terminal } from "../main/context.ts";
+import type { Clock, ClusterAccess, Files, Terminal } from "../main/context.ts";
 import { applyObjects, untilEstablished, versionOf } from "./apply-objects.ts";
 import { type GivenInstallations, givenInstallations, refuseFileWithOptions } from "./given-installations.ts";
 import { obstaclesIn } from "./obstacles.ts";
@@ -26,7 +26,7 @@ import { waitForRollout } from "./wait-for-rollout.ts";
 const NAMESPACE = identity.operator;
 const ON_HOST = `a host without Kubernetes, as with podman, is installed with the package ${identity.product} (dpkg -i) or with "make install", and a network config in ${NETWORK_CONFIG_DIRECTORY}; then see: ${identity.adminTool} status`;
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: ClusterAccess & Files & Clock, given: Given): Promise<ExitCode> {
   const timeoutMilliseconds = timeoutOf(given);
   refuseFileWithOptions(given);
   const format = given.values.get("output") ?? "text";
@@ -126,7 +126,7 @@ async function requireSecrets(objects: ClusterObjects, { pullSecrets, etcdSecret
   }
 }
 
-async function applyParts(objects: ClusterObjects, parts: Parts, context: Context): Promise<void> {
+async function applyParts(objects: ClusterObjects, parts: Parts, context: Terminal & Clock): Promise<void> {
   const { definitions, operator, installations, changes } = parts;
   await applyObjects(objects, definitions, { context, force: true });
   const missing = await untilEstablished(objects, definitions, context);

@@ -11,7 +11,7 @@ import { describeObject, objectPath } from "../../release/object-kinds.ts";
 import { withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
 import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
-import type { Call, Clock, Context, Terminal } from "../main/context.ts";
+import type { Call, Clock, ClusterAccess, Terminal } from "../main/context.ts";
 import { networkPods } from "./network-pods.ts";
 import { obstaclesIn } from "./obstacles.ts";
 import { timeoutOf } from "./timeout.ts";
@@ -22,7 +22,7 @@ const SKIP_CLEANUP = { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "tr
 const NAMED_PODS = 10;
 const ON_HOST = `from a host without Kubernetes, as with podman, remove its containers, then the package (dpkg --purge ${identity.product}), or what "make install" has installed (make uninstall)`;
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: ClusterAccess & Clock, given: Given): Promise<ExitCode> {
   const timeoutMilliseconds = timeoutOf(given);
   const uninstall = async (client: KubeClient): Promise<ExitCode> => {
     const objects = clusterObjects(client, context.signal);

@@ -3,7 +3,7 @@
 import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, Terminal } from "../main/context.ts";
 import { type Rollout, rolloutOf } from "./rollout.ts";
 
 const POLL_MILLISECONDS = 1_000;
@@ -11,7 +11,7 @@ const POLL_MILLISECONDS = 1_000;
 /** Returns the last state; "failed" may still become well, so it is waited for until the time is over. */
 export async function waitForRollout(
   objects: ClusterObjects,
-  context: Pick<Context, "stdout" | "wait">,
+  context: Terminal & Clock,
   timeoutMilliseconds: number,
 ): Promise<Rollout> {
   const shown = new Set<string>();

@@ -11,7 +11,7 @@ import type { PublicKind } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { EndpointProblem } from "../ipam/check/endpoint-problems.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Clock, HostNetwork, Terminal } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 
 /** A column of `get`; wide columns are shown only with `-o wide`. */
@@ -36,7 +36,7 @@ export interface StoredResource<R extends Resource = Resource> {
 
 /** What a deletion does if the resource is in use. */
 export interface Deletion {
-  readonly context: Context;
+  readonly context: Call & Terminal & Clock;
   readonly inUse: "refuse" | "release";
 }
 
@@ -61,7 +61,7 @@ export interface KindHooks<R extends Resource = Resource> {
   /** For `-l` and `--show-labels`. Absent: only its own labels count. */
   readonly inheritedLabels?: InheritedLabels<R>;
   /** What the user should know about a resource that is written on this host; it is written nevertheless. */
-  warnings?(resource: R, context: Context): Promise<readonly string[]>;
+  warnings?(resource: R, context: HostNetwork): Promise<readonly string[]>;
   /** Checks against other records in the datastore before a resource is created. */
   checkCreate?(store: Datastore, resource: R): Promise<readonly Problem[]>;
   /** Checks what the resource refers to in the datastore, before it is created or changed. */
@@ -75,7 +75,11 @@ export interface KindHooks<R extends Resource = Resource> {
   /** Deletes a resource in several steps, or not at all; absent if only the record must be deleted. */
   deleteResource?(store: Datastore, stored: StoredResource<R>, deletion: Deletion): Promise<ActionResult>;
   /** Deletes records that exist only because of this resource: after it is deleted, and also if it was already gone. */
-  afterDelete?(store: Datastore, name: ResourceName, context: Context): Promise<Pick<ActionResult, "note">>;
+  afterDelete?(
+    store: Datastore,
+    name: ResourceName,
+    context: Call & Terminal & Clock,
+  ): Promise<Pick<ActionResult, "note">>;
   /** What the user wrote for this resource, and stays; `undefined`: nothing. */
   noteOfRest?(store: Datastore, name: ResourceName): Promise<string | undefined>;
 }

@@ -29,6 +29,10 @@ async function loadedWith(file: string, loaded = new Map<string, number>()): Pro
   return loaded;
 }
 
+/** What starts all commands has the whole context; a command declares the pieces that it takes. */
+const HAS_WHOLE_CONTEXT = /^admin\/(main\/|version\/version-check\.ts$)/;
+const WHOLE_CONTEXT = /^import type \{[^}]*\bContext\b[^}]*\} from "[^"]*\/main\/context\.ts";|\brun\(context[,)]/m;
+
 function* commandsIn(group: CommandGroup): Generator<Command> {
   for (const member of group.commands) {
     if (member.kind === "group") yield* commandsIn(member);
@@ -51,4 +55,14 @@ describe("COMMANDS", () => {
       expect((await command.load()).run).toBeFunction();
     },
   );
+
+  test("declare the pieces of the context that they take", async () => {
+    const files = [...new Bun.Glob("**/*.ts").scanSync(SOURCES)].filter(
+      (path) => /^(admin|alp\/command)\//.test(path) && !/\.test\.ts$/.test(path) && !HAS_WHOLE_CONTEXT.test(path),
+    );
+    const texts = await Promise.all(files.map((path) => Bun.file(resolve(SOURCES, path)).text()));
+
+    expect(files.length).toBeGreaterThan(100);
+    expect(files.filter((_, index) => WHOLE_CONTEXT.test(texts[index] ?? ""))).toEqual([]);
+  });
 });

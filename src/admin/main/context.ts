@@ -23,8 +23,14 @@ import type { PolicyCounts } from "../policy/chain-interfaces.ts";
 /** All pieces; a function names those that it needs. */
 export interface Context extends Call, Terminal, Files, Host, HostNetwork, PolicyTable, Cluster, Clock {}
 
+/** What it takes to work on what all hosts share, and to tell the user about it. */
+export interface ClusterAccess extends Call, Terminal, Cluster {}
+
 /** What it takes to choose a datastore, also that of the network of this host, and to open it. */
-export interface DatastoreAccess extends Call, Terminal, Files, HostNetwork, Cluster {}
+export interface DatastoreAccess extends ClusterAccess, Files, HostNetwork {}
+
+/** What it takes to look at all of this host, and to tell the user about it. */
+export interface HostAccess extends Call, Terminal, Files, Host, HostNetwork {}
 
 /** What the command was called with, and what ends it. */
 export interface Call {

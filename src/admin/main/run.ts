@@ -18,7 +18,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
-import type { Call, Cluster, Context, Terminal } from "./context.ts";
+import type { ClusterAccess, Context } from "./context.ts";
 import { helpText } from "./help.ts";
 import { interruptible } from "./interruptible.ts";
 import { Interruption, isInterruption } from "./interruption.ts";
@@ -44,7 +44,7 @@ export async function runAdmin(args: readonly string[], surroundings: Context): 
 }
 
 /** A failure with another cause is reported too: it may be that of a write that had begun. */
-function endInterrupted(failure: unknown, context: Call & Terminal & Cluster): ExitCode {
+function endInterrupted(failure: unknown, context: ClusterAccess): ExitCode {
   const { signal } = context;
   if (!isInterruption(failure, signal)) reportError(context, failure);
   reportError(context, signal.reason);

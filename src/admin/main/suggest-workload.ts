@@ -8,7 +8,7 @@ import { kindNamed, namespaceOf } from "../resources/reference.ts";
 import { findAll } from "../resources/stored.ts";
 import { UnknownKind } from "../resources/unknown-kind.ts";
 import type { Command, Given, UsageError } from "./command.ts";
-import type { Context } from "./context.ts";
+import type { Clock, DatastoreAccess } from "./context.ts";
 
 /** `describe web`, `label web role=web`: a kind is missing, and the word is the name of a container or pod. */
 
@@ -18,7 +18,7 @@ const PATIENCE_MILLISECONDS = 1_000;
 interface Call {
   readonly command: Command;
   readonly given: Given;
-  readonly context: Context;
+  readonly context: DatastoreAccess & Clock;
 }
 
 /** The same error if no workload has the name, or that cannot be known. */

@@ -12,7 +12,7 @@ import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.t
 import type { HostFacts } from "../host/facts.ts";
 import { nameOfNode, nodeOrHostName } from "../host/node-name.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Call, Clock, Context, DatastoreAccess, Host, Terminal } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Host, Terminal } from "../main/context.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { stdoutPage, wrapped } from "../terminal/page.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
@@ -20,7 +20,7 @@ import type { Finding } from "./finding.ts";
 import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
 import { findUnknownContainers, readKnownInterfaces, unknownFindings } from "./unknown-containers.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const findings = await checkNode(context, given);
   const ok = findings.every(({ state }) => state !== "failed");
   if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, findings }, undefined, 2)}\n`);
@@ -28,7 +28,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
   return ok ? EXIT_OK : EXIT_FAILED;
 }
 
-async function checkNode(context: Context, given: Given): Promise<readonly Finding[]> {
+async function checkNode(context: DatastoreAccess & Host & Clock, given: Given): Promise<readonly Finding[]> {
   const facts = await context.readHostFacts();
   const circumstances = await circumstancesOf(context, given);
   // With a table, or if policy is required, the finding does not depend on it.
@@ -125,7 +125,7 @@ async function isDatastoreChosen(context: DatastoreAccess, given: Given): Promis
 
 type Demand = AgentCircumstances["demand"];
 
-async function readDemand(context: Context, given: Given, { podLinks }: HostFacts): Promise<Demand> {
+async function readDemand(context: DatastoreAccess & Host, given: Given, { podLinks }: HostFacts): Promise<Demand> {
   // A host that has never had a container has no embedded datastore either.
   const open = podLinks.length === 0 ? withDatastoreIfAny : withDatastore;
   try {

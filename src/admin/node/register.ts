@@ -7,11 +7,11 @@ import { registerHost } from "../../upkeep/register.ts";
 import { withNewDatastore } from "../datastore/open.ts";
 import { nameOfNode } from "../host/node-name.ts";
 import type { ExitCode, Given } from "../main/command.ts";
-import type { Call, Context, Files } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Files, Host } from "../main/context.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const orchestrator = orchestratorOf(await findNetwork(context, given));
   const name = await nameOfNode(context, given);
   const whenTaken = given.switches.has("force") ? "replace" : "refuse";

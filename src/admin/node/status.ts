@@ -4,11 +4,11 @@ import { birdFiles } from "../../routing/bird/bird-files.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import type { KernelRoute, RoutingFacts } from "../host/facts.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Call, Clock, Context, Terminal } from "../main/context.ts";
+import type { Call, Clock, HostNetwork, Terminal } from "../main/context.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: Call & Terminal & HostNetwork & Clock, given: Given): Promise<ExitCode> {
   const facts = await context.readRoutingFacts();
   const isFailed = !facts.isAgentRunning || isBirdMissing(facts) || facts.state?.kind === "failed";
   if (wantsJson(given)) context.stdout(`${JSON.stringify(jsonOf(facts, context.now()), undefined, 2)}\n`);

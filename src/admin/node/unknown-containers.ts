@@ -10,7 +10,7 @@ import { PluginError } from "../../errors.ts";
 import { containerOfMark } from "../../ipam/link-mark.ts";
 import { ENDPOINT } from "../../model/kinds.ts";
 import type { PodLinkFacts } from "../host/facts.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, Host } from "../main/context.ts";
 import type { Finding } from "./finding.ts";
 
 /** For a DEL in progress, which deletes the endpoint before the link. */
@@ -43,7 +43,7 @@ interface Known {
 
 /** Their IDs; those that are gone a moment later do not count. `links` were read before the datastore. */
 export async function findUnknownContainers(
-  context: Pick<Context, "readHostFacts" | "wait">,
+  context: Host & Clock,
   links: readonly PodLinkFacts[],
   known: Known,
 ): Promise<readonly string[]> {

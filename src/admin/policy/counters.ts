@@ -10,7 +10,7 @@ import { nodeOrHostName } from "../host/node-name.ts";
 import { kindWithAlias } from "../kinds/aliases.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host, PolicyTable } from "../main/context.ts";
 import { USUAL_NAMESPACE } from "../resources/options.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
@@ -18,7 +18,7 @@ import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
 import { titleOf, workloadsNamed } from "./explain/peer.ts";
 import { withPeerNames } from "./peer-names.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & PolicyTable & Clock, given: Given): Promise<ExitCode> {
   const [wanted, ...more] = given.operands;
   if (more.length > 0) throw new UsageError(`Give one policy at most: got ${given.operands.map(quoted).join(", ")}`);
   const read = await context.readPolicyCounts();
@@ -124,7 +124,11 @@ interface KnownNames {
   titlesOf(word: string): readonly string[];
 }
 
-async function knownNames(context: Context, given: Given, { interfacesOf }: PolicyCounts): Promise<KnownNames> {
+async function knownNames(
+  context: DatastoreAccess & Host & Clock,
+  given: Given,
+  { interfacesOf }: PolicyCounts,
+): Promise<KnownNames> {
   if (interfacesOf.size === 0 && given.operands.length === 0)
     return { policies: undefined, titles: [], ofInterface: (name) => name, titlesOf: () => [] };
   const node = await nodeOrHostName(context, given);

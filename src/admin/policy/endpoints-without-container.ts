@@ -5,7 +5,7 @@
 
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { isWithoutLink } from "../../upkeep/orphaned-endpoints.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, HostNetwork } from "../main/context.ts";
 import { titleOf } from "./explain/peer.ts";
 
 /** For an ADD in progress, which records the endpoint before it makes the link. */
@@ -13,7 +13,7 @@ const RECHECK_MILLISECONDS = 500;
 
 /** None if this host cannot be asked. */
 export async function endpointsWithoutContainer(
-  context: Pick<Context, "hostLinks" | "wait">,
+  context: HostNetwork & Clock,
   endpoints: readonly WorkloadEndpoint[],
   node: string,
 ): Promise<ReadonlySet<WorkloadEndpoint>> {
@@ -24,7 +24,7 @@ export async function endpointsWithoutContainer(
 }
 
 async function withoutLink(
-  context: Pick<Context, "hostLinks">,
+  context: HostNetwork,
   endpoints: readonly WorkloadEndpoint[],
   node: string,
 ): Promise<readonly WorkloadEndpoint[]> {
@@ -36,7 +36,7 @@ async function withoutLink(
 
 /** Without those whose name another container of this host has now: the name means the one that runs. */
 export async function withoutReplaced(
-  context: Pick<Context, "hostLinks" | "wait">,
+  context: HostNetwork & Clock,
   endpoints: readonly WorkloadEndpoint[],
   node: string,
 ): Promise<readonly WorkloadEndpoint[]> {

@@ -5,7 +5,7 @@ import type { Resource } from "../../model/resource.ts";
 import { endpointsOfPolicies } from "../../policy/judge/judge.ts";
 import { nodeOrHostName } from "../host/node-name.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { DatastoreAccess, Host } from "../main/context.ts";
 import { unenforcedText } from "../node/agent-findings.ts";
 import { circumstancesOf } from "../node/check.ts";
 import { policyResourcesIn } from "./describe-policies.ts";
@@ -18,7 +18,7 @@ export interface LocalNode {
 }
 
 /** `undefined`: this host is not of the network, or that cannot be known. */
-export async function readLocalNode(context: Context, given: Given): Promise<LocalNode | undefined> {
+export async function readLocalNode(context: DatastoreAccess & Host, given: Given): Promise<LocalNode | undefined> {
   try {
     // What is wrong with the network config is reported by those who use it.
     const quiet = { ...context, stderr: () => {} };

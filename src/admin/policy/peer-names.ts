@@ -9,7 +9,7 @@ import type { AnyEndpoint } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess } from "../main/context.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import { addressesOf, type KnownPeers, nodeAddresses, titleOf } from "./explain/peer.ts";
 
@@ -23,7 +23,11 @@ const PATIENCE_MILLISECONDS = 1_000;
  * the kernel drops matters then, too. `isNeeded`: otherwise it fails.
  */
 export async function withPeerNames<Result>(
-  { context, given, isNeeded }: { readonly context: Context; readonly given: Given; readonly isNeeded: boolean },
+  {
+    context,
+    given,
+    isNeeded,
+  }: { readonly context: DatastoreAccess & Clock; readonly given: Given; readonly isNeeded: boolean },
   work: (names: PeerNames) => Promise<Result>,
 ): Promise<Result> {
   let isBegun = false;
@@ -49,7 +53,7 @@ export class PeerNames {
   private readAt = 0;
 
   constructor(
-    private readonly context: Pick<Context, "now" | "wait" | "signal">,
+    private readonly context: Call & Clock,
     private readonly store?: Datastore,
   ) {}
 

@@ -8,7 +8,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import { redact } from "../../redaction.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Call, Cluster, Terminal } from "../main/context.ts";
+import type { ClusterAccess } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import type { ActionResult } from "./action-result.ts";
@@ -21,7 +21,7 @@ interface Named {
 }
 
 export async function forEachResource<Each extends Named>(
-  context: Call & Terminal & Cluster,
+  context: ClusterAccess,
   given: Given,
   work: { readonly all: readonly Each[]; readonly act: (each: Each) => Promise<ActionResult> },
 ): Promise<ExitCode> {

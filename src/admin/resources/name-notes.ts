@@ -7,7 +7,7 @@ import { type IdleReason, idlePeers, idlePolicies } from "../../policy/judge/idl
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type UnknownName, unknownInterface, unknownProfiles, withMeant } from "../../policy/judge/unknown-names.ts";
 import { quoted } from "../../quote.ts";
-import type { Context } from "../main/context.ts";
+import type { HostNetwork } from "../main/context.ts";
 import { referenceText } from "./reference.ts";
 
 /** The interfaces of a node, which can be known only there. */
@@ -18,7 +18,7 @@ export interface NodeLinks {
 
 /** `node`: the name of this host, if it is a node of the network. */
 export async function readNodeLinks(
-  { linkNames }: Pick<Context, "linkNames">,
+  { linkNames }: HostNetwork,
   node: string | undefined,
 ): Promise<NodeLinks | undefined> {
   if (node === undefined) return undefined;

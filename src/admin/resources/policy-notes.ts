@@ -42,7 +42,7 @@ import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { DatastoreAccess, Host } from "../main/context.ts";
 import { readThisHost } from "../policy/explain/nat-facts.ts";
 import { titleOf } from "../policy/explain/peer.ts";
 import { type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
@@ -76,7 +76,11 @@ const NAMES = Object.keys(KINDS) as readonly (keyof typeof KINDS)[];
 /** Does the work with the store, then says what it has changed. The notes never make a command fail. `kinds`: what it is about. */
 export async function withPolicyNotes<T>(
   store: Datastore,
-  { context, given, kinds }: { readonly context: Context; readonly given: Given; readonly kinds: Iterable<AdminKind> },
+  {
+    context,
+    given,
+    kinds,
+  }: { readonly context: DatastoreAccess & Host; readonly given: Given; readonly kinds: Iterable<AdminKind> },
   work: (store: Datastore) => Promise<T>,
 ): Promise<T> {
   const recording = new Recording(store);
@@ -99,7 +103,7 @@ class Recording {
 
   constructor(private readonly target: Datastore) {}
 
-  async notes(context: Context, given: Given): Promise<readonly string[]> {
+  async notes(context: DatastoreAccess & Host, given: Given): Promise<readonly string[]> {
     if (this.before === undefined || this.written.size === 0) return [];
     try {
       if ("reason" in this.before) return [unknownNote(this.before)];
@@ -156,7 +160,7 @@ function unknownNote({ reason }: Unknown): string {
 type WrittenRecords = ReadonlyMap<string, string | undefined>;
 
 /** What matters of the host that the tool runs on. */
-interface Host {
+interface LocalHost {
   readonly profiles: ProfilesCount;
   /** `undefined`: not known. */
   readonly publishedPorts: readonly RecordedPort[] | undefined;
@@ -164,7 +168,7 @@ interface Host {
   readonly links: NodeLinks | undefined;
 }
 
-async function readHost(context: Context, given: Given): Promise<Host> {
+async function readHost(context: DatastoreAccess & Host, given: Given): Promise<LocalHost> {
   const { isPolicyRequired } = await policyRequirement(context);
   const found = await readThisHost(context).catch(() => undefined);
   const local = await readLocalNode(context, given);
@@ -176,7 +180,7 @@ async function readHost(context: Context, given: Given): Promise<Host> {
   };
 }
 
-function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): readonly string[] {
+function policyNotes(before: ReadPolicy, written: WrittenRecords, host: LocalHost): readonly string[] {
   const after = withWritten(before.resources, written);
   const isNew = <R extends Resource>(each: R) => written.get(keyOf(each)) !== undefined;
   const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
@@ -210,7 +214,7 @@ function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): r
 function effectsBetween(
   before: PolicyResources,
   after: PolicyResources,
-  { profiles, isReal }: Pick<Host, "profiles"> & { readonly isReal: (endpoint: HostEndpoint) => boolean },
+  { profiles, isReal }: Pick<LocalHost, "profiles"> & { readonly isReal: (endpoint: HostEndpoint) => boolean },
 ): readonly PolicyEffect[] {
   const all = policyEffects(before, after, profiles);
   if ([...before.hostEndpoints, ...after.hostEndpoints].every(isReal)) return all;
@@ -317,7 +321,11 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
 }
 
 /** Which packets it means is not compared. */
-function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishedPorts }: Host): string {
+function earlyNote(
+  { metadata, spec }: HostEndpoint,
+  { endpoints }: PolicyResources,
+  { publishedPorts }: LocalHost,
+): string {
   const found = endpoints
     .filter((each) => each.spec.node === spec.node)
     .filter((each) => publishedBy(each, publishedPorts ?? []).length > 0);

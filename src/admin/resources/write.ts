@@ -10,7 +10,7 @@ import { isUneditedNetworkProfile, withCountingRules } from "../../model/network
 import { formatProblems, type Problem } from "../../model/problem.ts";
 import { profile } from "../../model/profile.ts";
 import type { Resource } from "../../model/resource.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock } from "../main/context.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
 import { referenceText } from "./reference.ts";
 import { DecodedOnce, readAll, readOne, type Stored } from "./stored.ts";
@@ -25,7 +25,7 @@ export interface WriteOutcome {
 
 const ATTEMPTS = 5;
 
-export interface WriteOptions extends Pick<Context, "now" | "uuid"> {
+export interface WriteOptions extends Pick<Clock, "now" | "uuid"> {
   readonly mode: WriteMode;
   /** Shared by the writes of one command. */
   readonly decoded?: DecodedOnce;

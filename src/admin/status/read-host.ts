@@ -18,7 +18,7 @@ import { nodeOrHostName } from "../host/node-name.ts";
 import { findIpamProblems } from "../ipam/check/check.ts";
 import { findPools } from "../ipam/pools.ts";
 import type { Given } from "../main/command.ts";
-import type { Call, Context, Files, Host, HostNetwork } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Files, Host, HostAccess, HostNetwork } from "../main/context.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
 import { endpointsWithoutContainer } from "../policy/endpoints-without-container.ts";
@@ -33,7 +33,7 @@ import {
 } from "./host-states.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
-export async function readHostStatus(context: Context, given: Given): Promise<HostStatusFacts> {
+export async function readHostStatus(context: DatastoreAccess & Host & Clock, given: Given): Promise<HostStatusFacts> {
   const network = await readNetwork(context);
   const hostName = await context.hostName();
   const node = await nodeOrHostName(context, given);
@@ -81,7 +81,7 @@ async function readNetwork(context: Call & Files): Promise<HostStatusFacts["netw
 }
 
 /** Where a package and `make install` put the example for one host; `undefined` if it is not there. */
-async function findExample({ listFolder }: Pick<Context, "listFolder">): Promise<string | undefined> {
+async function findExample({ listFolder }: Files): Promise<string | undefined> {
   const name = installedListName("embedded", identity);
   for (const directory of ["/usr/share", "/usr/local/share"].map((share) => `${share}/${identity.product}`)) {
     const names = await listFolder(directory).catch(() => undefined);
@@ -120,7 +120,7 @@ interface Records {
 const NO_RECORDS: Records = { datastore: { kind: "none", place: "", pools: [], agents: [] }, ipam: [] };
 
 /** A datastore that cannot be read is reported, and the rest of the status with it. */
-async function readRecords(context: Context, given: Given): Promise<Records> {
+async function readRecords(context: DatastoreAccess & Host & Clock, given: Given): Promise<Records> {
   let place = "";
   let state: DatastoreState = { kind: "unknown", pools: [], agents: [] };
   try {
@@ -137,7 +137,7 @@ async function readRecords(context: Context, given: Given): Promise<Records> {
 
 async function readAll(
   store: Datastore,
-  sources: { readonly context: Context; readonly given: Given; readonly settings: DatastoreSettings },
+  sources: { readonly context: HostAccess & Clock; readonly given: Given; readonly settings: DatastoreSettings },
 ): Promise<Records> {
   const { settings } = sources;
   const state = await readDatastoreState(store, settings.kind);

@@ -5,7 +5,7 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
-import type { Call, Context, DatastoreAccess, Files } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Files, Host } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { datastoreOfCluster } from "./datastore-of-cluster.ts";
 import { findingsOf, isFailure, type StatusFinding } from "./findings.ts";
@@ -14,7 +14,7 @@ import { readStatusFacts } from "./read-facts.ts";
 import { readHostStatus } from "./read-host.ts";
 import { statusJson, statusText } from "./report.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const { findings, text, report } = (await isAboutHost(context, given))
     ? await hostStatus(context, given)
     : await clusterStatus(context, given);
@@ -41,7 +41,7 @@ async function clusterStatus(context: DatastoreAccess, given: Given): Promise<St
   return { findings, text: statusText(facts, findings, stdoutPage(context)), report: statusJson(facts, findings) };
 }
 
-async function hostStatus(context: Context, given: Given): Promise<Status> {
+async function hostStatus(context: DatastoreAccess & Host & Clock, given: Given): Promise<Status> {
   const facts = await readHostStatus(context, given);
   const findings = hostFindings(facts);
   return {

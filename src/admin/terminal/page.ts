@@ -1,6 +1,6 @@
 /** The terminal or file that text is printed to. */
 
-import type { Context } from "../main/context.ts";
+import type { Call, Terminal } from "../main/context.ts";
 import { type Paint, paint, paintStderr } from "./paint.ts";
 
 export interface Page {
@@ -12,15 +12,15 @@ export interface Page {
 /** What is not a terminal, and what the user asked for in full (`-o wide`). */
 export const WITHOUT_LIMIT = Number.POSITIVE_INFINITY;
 
-export function stdoutPage(context: Pick<Context, "env" | "isTerminal" | "terminalWidth">): Page {
+export function stdoutPage(context: Pick<Call, "env"> & Pick<Terminal, "isTerminal" | "terminalWidth">): Page {
   return { paint: paint(context), width: widthOf(context) };
 }
 
-export function stderrPage(context: Pick<Context, "env" | "showsProgress" | "terminalWidth">): Page {
+export function stderrPage(context: Call & Terminal): Page {
   return { paint: paintStderr(context), width: widthOf(context) };
 }
 
-function widthOf({ terminalWidth }: Pick<Context, "terminalWidth">): number {
+function widthOf({ terminalWidth }: Pick<Terminal, "terminalWidth">): number {
   return terminalWidth || WITHOUT_LIMIT;
 }
 

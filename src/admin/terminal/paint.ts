@@ -1,6 +1,6 @@
 /** Colours text for a terminal that supports them; otherwise leaves it unchanged. */
 
-import type { Context } from "../main/context.ts";
+import type { Call, Terminal } from "../main/context.ts";
 
 export interface Paint {
   bold(text: string): string;
@@ -17,12 +17,12 @@ export interface Paint {
 const ESCAPE = "\u001b";
 
 /** For stderr: whether it is a terminal does not depend on stdout. */
-export function paintStderr({ env, showsProgress }: Pick<Context, "env" | "showsProgress">): Paint {
+export function paintStderr({ env, showsProgress }: Pick<Call, "env"> & Pick<Terminal, "showsProgress">): Paint {
   return paint({ env, isTerminal: showsProgress });
 }
 
 /** For stdout. https://no-color.org: any value except the empty string disables colours. */
-export function paint({ env, isTerminal }: Pick<Context, "env" | "isTerminal">): Paint {
+export function paint({ env, isTerminal }: Pick<Call, "env"> & Pick<Terminal, "isTerminal">): Paint {
   const allowed = isTerminal && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const style = (code: number) => (text: string) => (allowed ? `${ESCAPE}[${code}m${text}${ESCAPE}[0m` : text);
   return {

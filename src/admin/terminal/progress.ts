@@ -1,6 +1,6 @@
 /** Shows the progress of long work on one line of stderr that is overwritten; nothing if stderr is not a terminal. */
 
-import type { Context } from "../main/context.ts";
+import type { Call, Terminal } from "../main/context.ts";
 
 export interface Progress {
   step(): void;
@@ -13,7 +13,7 @@ const MINIMUM_STEPS = 20;
 const ERASE_LINE = "\r\u001b[K";
 
 export function openProgress(
-  { showsProgress, stderr, signal }: Pick<Context, "showsProgress" | "stderr" | "signal">,
+  { showsProgress, stderr, signal }: Pick<Call, "signal"> & Pick<Terminal, "showsProgress" | "stderr">,
   title: string,
   total: number,
 ): Progress {

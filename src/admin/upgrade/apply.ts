@@ -6,12 +6,12 @@ import { isUnfinished } from "../../upgrade/engine/ledger.ts";
 import type { Run } from "../../upgrade/engine/run.ts";
 import { decodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Context, Files, Terminal } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Files, Host, Terminal } from "../main/context.ts";
 import { DEFAULT_PLAN_FILE } from "./options.ts";
 import { reportEvents } from "./report-events.ts";
 import { withRun } from "./site.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const plan = await givenPlan(context, given);
   const report = reportEvents(context, given);
   const work = (run: Run) => applyPlan(run, plan instanceof PluginError ? withoutFile(context, run, plan) : plan);

@@ -10,12 +10,12 @@ import { clusterAccess } from "../cluster/access.ts";
 import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
 import { choiceOf } from "../datastore/open.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { DatastoreAccess } from "../main/context.ts";
 import { requireNoCertificates, settingsOf } from "../status/datastore-of-cluster.ts";
 
 interface Sources {
   readonly objects: ClusterObjects;
-  readonly context: Context;
+  readonly context: DatastoreAccess;
   readonly given: Given;
 }
 

@@ -1,12 +1,12 @@
 import { detectFacts } from "../../upgrade/detect/detect.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { DatastoreAccess } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { detectionText } from "./detection-text.ts";
 import { detectionRequest } from "./given-options.ts";
 import { withUpgradeSite } from "./site.ts";
 
-export function run(context: Context, given: Given): Promise<ExitCode> {
+export function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   return withUpgradeSite(context, given, async ({ objects, openDatastore }) => {
     const detection = await detectFacts(
       objects,

@@ -4,11 +4,11 @@ import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import type { Helm } from "../../upgrade/engine/step.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Host } from "../main/context.ts";
 import { HELM_OPTION } from "./options.ts";
 
 /** `undefined` if there is none and none was named: only some upgrades need it. */
-export function openHelm(context: Pick<Context, "findProgram">, { values }: Given): Helm | undefined {
+export function openHelm(context: Host, { values }: Given): Helm | undefined {
   const named = values.get(HELM_OPTION.name);
   const program = context.findProgram(named ?? "helm");
   if (program === undefined) {

@@ -8,14 +8,14 @@ import { readPlan } from "../../upgrade/engine/run.ts";
 import { encodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Call, Clock, Context, Terminal } from "../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Terminal } from "../main/context.ts";
 import { paint } from "../terminal/paint.ts";
 import { detectionRequest, upgradeOptions } from "./given-options.ts";
 import { isBlocked, nextCommand } from "./next-command.ts";
 import { DEFAULT_PLAN_FILE } from "./options.ts";
 import { tellLock, type UpgradeSite, withUpgradeSite } from "./site.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const file = given.values.get("plan") ?? DEFAULT_PLAN_FILE;
   const plan = await withUpgradeSite(context, given, (site) => planOf(site, context, given));
   await context.replacePrivateFile(file, encodePlan(plan));

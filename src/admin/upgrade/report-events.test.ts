@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { RunEvent } from "../../upgrade/engine/run.ts";
 import type { Given } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Call, Terminal } from "../main/context.ts";
 import { reportEvents } from "./report-events.ts";
 
 const EVENTS: readonly RunEvent[] = [
@@ -17,7 +17,8 @@ const EVENTS: readonly RunEvent[] = [
 
 function printed(format: string): string {
   const lines: string[] = [];
-  const context = { env: {}, isTerminal: false, stdout: (text: string) => lines.push(text) } as unknown as Context;
+  const context = { env: {}, isTerminal: false, stdout: (text: string) => lines.push(text) } as unknown as Call &
+    Terminal;
   const given: Given = { operands: [], switches: new Set(), values: new Map([["output", format]]), lists: new Map() };
   const report = reportEvents(context, given);
   for (const event of EVENTS) report(event);

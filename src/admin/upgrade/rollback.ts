@@ -1,11 +1,11 @@
 import { identity } from "../../identity.ts";
 import { planRollback, type RollbackPlan, rollBack } from "../../upgrade/engine/rollback.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host } from "../main/context.ts";
 import { reportEvents } from "./report-events.ts";
 import { withReadingRun, withRun } from "./site.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   if (!given.switches.has("yes")) {
     const plan = await withReadingRun(context, given, (run) => planRollback(run));
     context.stdout(wantsJson(given) ? `${JSON.stringify(plan, undefined, 2)}\n` : limitsText(plan));

@@ -21,7 +21,7 @@ import type { Backups, Helm, PlanningSite } from "../../upgrade/engine/step.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { withCluster } from "../cluster/access.ts";
 import type { Given } from "../main/command.ts";
-import type { Clock, Context, DatastoreAccess } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host, Terminal } from "../main/context.ts";
 import { reportError } from "../main/report-error.ts";
 import { datastoreSettingsOf } from "./datastore-settings.ts";
 import { openHelm } from "./helm.ts";
@@ -36,7 +36,7 @@ export interface UpgradeSite extends Pick<PlanningSite, "objects" | "release" | 
 
 /** For commands that only read: every write is refused. */
 export async function withUpgradeSite<T>(
-  context: Context,
+  context: DatastoreAccess,
   given: Given,
   work: (site: UpgradeSite) => Promise<T>,
 ): Promise<T> {
@@ -51,7 +51,11 @@ async function refuseWrite(): Promise<never> {
 const NEVER_HELD = { whenHeld: refuseWrite, isHeldWithin: refuseWrite, whileHeld: refuseWrite };
 
 /** For commands that look at a run, and write nothing. */
-export async function withReadingRun<T>(context: Context, given: Given, work: (run: Run) => Promise<T>): Promise<T> {
+export async function withReadingRun<T>(
+  context: DatastoreAccess & Host & Clock,
+  given: Given,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
   const helm = openHelm(context, given);
   return withUpgradeSite(context, given, (site) =>
     work(runOf(context, site, { helm, lease: NEVER_HELD, report: () => {} })),
@@ -60,7 +64,7 @@ export async function withReadingRun<T>(context: Context, given: Given, work: (r
 
 /** For commands that write: one at a time. */
 export async function withRun<T>(
-  context: Context,
+  context: DatastoreAccess & Host & Clock,
   given: Given,
   { report, work }: { readonly report: (event: RunEvent) => void; readonly work: (run: Run) => Promise<T> },
 ): Promise<T> {
@@ -97,7 +101,7 @@ export async function withRun<T>(
  * out of date, since that one may have unlocked it.
  */
 export function tellLock(
-  context: Pick<Context, "now" | "stderr">,
+  context: Pick<Terminal, "stderr"> & Pick<Clock, "now">,
   { ledger: { current } }: { readonly ledger: Pick<LedgerStore, "current"> },
   end?: unknown,
 ): void {
@@ -144,7 +148,7 @@ interface Access {
 }
 
 async function siteOf<T>(
-  context: Context,
+  context: DatastoreAccess,
   given: Given,
   { client, lease }: Access,
   work: (site: UpgradeSite) => Promise<T>,

@@ -4,11 +4,11 @@ import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } f
 import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/engine/lock-text.ts";
 import { withCluster } from "../cluster/access.ts";
 import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, ClusterAccess } from "../main/context.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: ClusterAccess & Clock, given: Given): Promise<ExitCode> {
   const { ledger, holder } = await withCluster(context, given, async (client) => {
     const objects = clusterObjects(client, context.signal);
     const store = await LedgerStore.open(objects, async () => {});

@@ -1,10 +1,10 @@
 import { verifyRun } from "../../upgrade/engine/verify.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
-import type { Context } from "../main/context.ts";
+import type { Clock, DatastoreAccess, Host } from "../main/context.ts";
 import { paint } from "../terminal/paint.ts";
 import { withReadingRun } from "./site.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const results = await withReadingRun(context, given, (run) => verifyRun(run));
   const { green, red } = paint(context);
   if (wantsJson(given)) context.stdout(`${JSON.stringify({ steps: results }, undefined, 2)}\n`);

@@ -1,6 +1,6 @@
 import { withCluster } from "../../admin/cluster/access.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../../admin/main/command.ts";
-import type { Context } from "../../admin/main/context.ts";
+import type { DatastoreAccess } from "../../admin/main/context.ts";
 import { ALL_NAMESPACES_OPTION, USUAL_NAMESPACE } from "../../admin/resources/options.ts";
 import { namespaceOf } from "../../admin/resources/reference.ts";
 import { settingsOf } from "../../admin/status/datastore-of-cluster.ts";
@@ -18,7 +18,7 @@ import { type HttpPolicies, readFiltered, readHttpPolicies } from "./read-sideca
 import { sidecarFindings } from "./sidecar-findings.ts";
 import { type SidecarWorkload, sidecarWorkloads } from "./sidecar-workloads.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   const namespace = wantedNamespace(given);
   const { workloads, findings } = await withCluster(context, given, (client) =>
     read(clusterObjects(client, context.signal), { context, given, namespace }),
@@ -42,7 +42,7 @@ function wantedNamespace(given: Given): string | undefined {
 }
 
 interface Asked {
-  readonly context: Context;
+  readonly context: DatastoreAccess;
   readonly given: Given;
   readonly namespace: string | undefined;
 }

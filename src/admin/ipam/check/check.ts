@@ -7,7 +7,7 @@ import { type HostLeaks, searchHost } from "../../../upkeep/host-leaks.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { nameOfNode } from "../../host/node-name.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Call, Clock, Context, HostNetwork, Terminal } from "../../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Host, HostAccess, HostNetwork, Terminal } from "../../main/context.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { paint, paintStderr } from "../../terminal/paint.ts";
 import { openProgress } from "../../terminal/progress.ts";
@@ -21,7 +21,7 @@ import { listedAddresses } from "./listed-addresses.ts";
 import { repair } from "./repair.ts";
 import { writeReport } from "./write-report.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const file = given.values.get("report");
   if (file !== undefined && given.switches.has("fix")) throw new UsageError("--report and --fix cannot be combined");
   const report = await withDatastore(context, given, async (store, { kind }) => {
@@ -41,7 +41,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
 /** What it finds, for `status`: changes nothing. */
 export async function findIpamProblems(
   store: Datastore,
-  where: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
+  where: { readonly context: HostAccess & Clock; readonly given: Given; readonly isEmbedded: boolean },
 ): Promise<readonly Pick<Finding, "severity" | "message">[]> {
   const host = await searchHostIfKnown(store, where);
   const options = { host, fixes: false, graceMilliseconds: USUAL_GRACE_MILLISECONDS };
@@ -78,7 +78,7 @@ const RECHECK_DELAY_MILLISECONDS = 200;
 
 async function examine(
   store: Datastore,
-  context: Context,
+  context: Call & Terminal & HostNetwork & Clock,
   {
     fixes,
     graceMilliseconds,
@@ -227,7 +227,11 @@ function print({ counts, findings, allocations, note, young }: Report, context: 
 /** For a check of all nodes, which may run anywhere: `undefined` if nothing can be said about this host. */
 async function searchHostIfKnown(
   store: Datastore,
-  { context, given, isEmbedded }: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
+  {
+    context,
+    given,
+    isEmbedded,
+  }: { readonly context: HostAccess & Clock; readonly given: Given; readonly isEmbedded: boolean },
 ): Promise<HostLeaks | undefined> {
   try {
     const links = await context.hostLinks();

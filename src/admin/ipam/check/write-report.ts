@@ -1,7 +1,7 @@
 /** `ipam check --report`: writes what was found to a file. */
 
 import { quoted } from "../../../quote.ts";
-import type { Context } from "../../main/context.ts";
+import type { Call, Clock, Files, Terminal } from "../../main/context.ts";
 import { addressReport } from "../address-report.ts";
 import type { Allocation } from "../blocks.ts";
 import type { ClusterState } from "../cluster-state.ts";
@@ -19,7 +19,7 @@ interface Examined {
 export async function writeReport(
   file: string,
   { allocations, findings }: Examined,
-  { cluster, context }: { readonly cluster: ClusterState; readonly context: Context },
+  { cluster, context }: { readonly cluster: ClusterState; readonly context: Call & Terminal & Files & Clock },
 ): Promise<void> {
   const leaked = findings.flatMap(({ kind, message, address }): [string, string][] =>
     LEAK_KINDS.has(kind) && address !== undefined ? [[address, message]] : [],

@@ -4,14 +4,14 @@ import { identity } from "../../../identity.ts";
 import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { EXIT_OK, type ExitCode, type Given, wantsJson } from "../../main/command.ts";
-import type { Context } from "../../main/context.ts";
+import type { DatastoreAccess } from "../../main/context.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 import { gatherFacts } from "./facts.ts";
 import { explainAddresses } from "./report.ts";
 import { describeSubject, resolveSubject, subjectOf } from "./subject.ts";
 import { explanationText } from "./text.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess, given: Given): Promise<ExitCode> {
   const wanted = subjectOf(given.operands);
   const file = given.values.get("network-config");
   const network = file === undefined ? await findInstalledNetwork(context) : await readNetworkConfig(file, context);

@@ -23,7 +23,7 @@ import { mostRecordedValues } from "../../../model/recorded-annotations.ts";
 import type { WorkloadEndpoint } from "../../../model/workload-endpoint.ts";
 import type { AnnotatedPod } from "../../../plugin/annotations.ts";
 import { quoted } from "../../../quote.ts";
-import type { Context } from "../../main/context.ts";
+import type { Call, Cluster } from "../../main/context.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
 import { isAllocatedTo } from "../endpoint-owner.ts";
 import { findPools } from "../pools.ts";
@@ -42,7 +42,7 @@ export interface Sources {
   readonly store: Datastore;
   readonly settings: DatastoreSettings;
   readonly network: InstalledNetwork | undefined;
-  readonly context: Context;
+  readonly context: Call & Cluster;
 }
 
 export async function gatherFacts(subject: Subject, sources: Sources): Promise<GatheredFacts> {

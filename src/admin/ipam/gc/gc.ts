@@ -6,13 +6,13 @@ import { type Collected, collectLeaks, describeCollected } from "../../../upkeep
 import { withDatastoreAndApi, withDatastoreAndMaybeApi } from "../../datastore/open.ts";
 import { nameOfNode } from "../../host/node-name.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Context, Terminal } from "../../main/context.ts";
+import type { Clock, DatastoreAccess, Host, Terminal } from "../../main/context.ts";
 import { DEFAULT_GRACE } from "../options.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 
 const SHORTEST_GRACE = 60_000;
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   if (given.switches.has("cluster")) return collectInCluster(context, given);
   const ofCluster = ["grace", "dead-node", "yes"].find(
     (name) => given.values.has(name) || given.lists.has(name) || given.switches.has(name),
@@ -37,7 +37,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
   return EXIT_OK;
 }
 
-async function collectInCluster(context: Context, given: Given): Promise<ExitCode> {
+async function collectInCluster(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const other = ["before-registration", "any-namespace", "name"].find(
     (name) => given.switches.has(name) || given.values.has(name),
   );

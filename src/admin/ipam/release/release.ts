@@ -13,7 +13,7 @@ import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { refuseInUse } from "../../delete/uses.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Call, Clock, Cluster, DatastoreAccess, Terminal } from "../../main/context.ts";
+import type { Clock, ClusterAccess, DatastoreAccess } from "../../main/context.ts";
 import { reportError } from "../../main/report-error.ts";
 import { readOrExplain, withRemedy } from "../../resources/unreadable-remedy.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
@@ -55,11 +55,7 @@ interface ReleaseResult {
   readonly left: readonly AddressUser[];
 }
 
-function print(
-  { released, failures, deleted, left }: ReleaseResult,
-  context: Call & Terminal & Cluster,
-  given: Given,
-): void {
+function print({ released, failures, deleted, left }: ReleaseResult, context: ClusterAccess, given: Given): void {
   const texts = released.map(formatAddress);
   if (texts.length > 0 || failures.length === 0) {
     const text = texts.length === 0 ? "Nothing to release: already free" : `Released ${texts.join(", ")}`;

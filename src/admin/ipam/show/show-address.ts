@@ -9,7 +9,7 @@ import { affineNode, type IPAMBlock, type Release } from "../../../model/ipam-bl
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { quoted } from "../../../quote.ts";
 import { type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Context } from "../../main/context.ts";
+import type { Clock, ClusterAccess } from "../../main/context.ts";
 import { printable } from "../../terminal/printable.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
 import { findPools, findReserved } from "../pools.ts";
@@ -24,7 +24,7 @@ export function requireAddress(text: string): Address {
 export async function showAddress(
   store: Datastore,
   address: Address,
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given }: { readonly context: ClusterAccess & Clock; readonly given: Given },
 ): Promise<ExitCode> {
   const blocks = await blocksOf(store, address);
   const block = blocks.readable.find((each) => allocationAt(each, address)) ?? blocks.readable[0];

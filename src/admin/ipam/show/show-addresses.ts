@@ -5,7 +5,7 @@ import { type Address, formatAddress } from "../../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../../ip/prefix.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { type ExitCode, type Given, wantsJson } from "../../main/command.ts";
-import type { Context } from "../../main/context.ts";
+import type { ClusterAccess } from "../../main/context.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
 import { type Allocation, allocationsOf, findBlocks } from "../blocks.ts";
@@ -31,7 +31,7 @@ interface UsedAddress {
 
 export async function showAddresses(
   store: Datastore,
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given }: { readonly context: ClusterAccess; readonly given: Given },
 ): Promise<ExitCode> {
   const [pools, blocks] = [await findPools(store), await findBlocks(store)];
   const unreadable = [...pools.unreadable, ...blocks.unreadable];

@@ -6,7 +6,7 @@ import { comparePrefixes, formatPrefix } from "../../../ip/prefix.ts";
 import { affineNode, NODE_ATTRIBUTE } from "../../../model/ipam-block.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { type ExitCode, type Given, wantsJson } from "../../main/command.ts";
-import type { Context } from "../../main/context.ts";
+import type { ClusterAccess } from "../../main/context.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
 import { type Allocation, allocationsOf, findBlocks } from "../blocks.ts";
@@ -14,7 +14,7 @@ import { reportUnreadable } from "../report-unreadable.ts";
 
 export async function showBorrowed(
   store: Datastore,
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given }: { readonly context: ClusterAccess; readonly given: Given },
 ): Promise<ExitCode> {
   const { readable, unreadable } = await findBlocks(store);
   const borrowed = readable

@@ -4,7 +4,7 @@ import type { Datastore } from "../../../datastore/datastore.ts";
 import { createPoolCommand } from "../../../ipam/pools.ts";
 import { quoted } from "../../../quote.ts";
 import { type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Context } from "../../main/context.ts";
+import type { ClusterAccess } from "../../main/context.ts";
 import { paint } from "../../terminal/paint.ts";
 import { blockAt, findBlocks } from "../blocks.ts";
 import { MAP_OPTION } from "../options.ts";
@@ -19,7 +19,7 @@ const USUAL_WIDTH = 100;
 
 export async function showMap(
   store: Datastore,
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given }: { readonly context: ClusterAccess; readonly given: Given },
 ): Promise<ExitCode> {
   if (wantsJson(given)) throw new UsageError("--map is a drawing; use --show-blocks -o json for a script");
   const [pools, reserved, blocks] = [await findPools(store), await findReserved(store), await findBlocks(store)];

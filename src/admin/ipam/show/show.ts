@@ -4,7 +4,7 @@ import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../../model/ip
 import { IPAM_CONFIGURATION_KEY } from "../../../model/keys.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Call, Context, Terminal } from "../../main/context.ts";
+import type { Call, Clock, ClusterAccess, DatastoreAccess, Terminal } from "../../main/context.ts";
 import { readOrExplain } from "../../resources/unreadable-remedy.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
@@ -19,7 +19,7 @@ import { showAddresses } from "./show-addresses.ts";
 import { showBorrowed } from "./show-borrowed.ts";
 import { showMap } from "./show-map.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const ip = given.values.get("ip");
   const address = ip === undefined ? undefined : requireAddress(ip);
   requireOneMode(given);
@@ -45,7 +45,7 @@ function requireOneMode({ switches, values }: Given): void {
   if (asked.length > 1) throw new UsageError(`${asked.join(" and ")} cannot be combined`);
 }
 
-async function showPools(store: Datastore, context: Context, given: Given): Promise<ExitCode> {
+async function showPools(store: Datastore, context: ClusterAccess, given: Given): Promise<ExitCode> {
   const [pools, reserved, blocks] = [await findPools(store), await findReserved(store), await findBlocks(store)];
   const unreadable = [pools, reserved, blocks].flatMap((each) => each.unreadable);
   const records: Records = {
@@ -70,7 +70,7 @@ async function showPools(store: Datastore, context: Context, given: Given): Prom
 const HEADER = ["POOL", "CIDR", "NODE", "SIZE", "USED", "RESERVED", "FREE", "USAGE"];
 
 interface TableOptions {
-  readonly context: Context;
+  readonly context: Call & Terminal;
   readonly showsBlocks: boolean;
   /** Shown as the pool of blocks that are outside all pools. */
   readonly noPool: string;

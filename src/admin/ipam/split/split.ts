@@ -6,14 +6,14 @@ import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { POOL_ROW } from "../../kinds/pool.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Clock, Context, Terminal } from "../../main/context.ts";
+import type { Clock, DatastoreAccess, Terminal } from "../../main/context.ts";
 import { isDryRun, surroundingsOf } from "../../resources/dry-run.ts";
 import { lostRace } from "../../resources/lost-race.ts";
 import { readAll, type Stored } from "../../resources/stored.ts";
 import { LOCK_COMMAND, readClusterState } from "../cluster-state.ts";
 import { type PoolChoice, planSplit } from "./plan-split.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
   const [number, chosen] = [numberOf(given), choiceOf(given)];
   return withDatastore(context, given, async (store): Promise<ExitCode> => {
     const work = surroundingsOf(given, { store, context });

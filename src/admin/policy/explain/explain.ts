@@ -11,7 +11,7 @@ import { withDatastoreAndMaybeApi } from "../../datastore/open.ts";
 import { nodeOrHostName } from "../../host/node-name.ts";
 import { reportUnreadable } from "../../ipam/report-unreadable.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Call, Context, Files } from "../../main/context.ts";
+import type { Call, Clock, DatastoreAccess, Files, Host } from "../../main/context.ts";
 import { withoutReplaced } from "../endpoints-without-container.ts";
 import { type LocalNode, readLocalNode } from "../local-enforcement.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
@@ -29,7 +29,7 @@ import {
 } from "./peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./text.ts";
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const [from, to] = [requireValue(given, "from"), requireValue(given, "to")];
   const [shape, request] = [packetShape(given), requestOf(given)];
   return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {

@@ -3,7 +3,7 @@ import type { KnownRule } from "../../../linux/nftables/read.ts";
 import type { Tracer } from "../../../linux/nftables/trace.ts";
 import { quoted } from "../../../quote.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Context } from "../../main/context.ts";
+import type { Call, Clock, DatastoreAccess, PolicyTable, Terminal } from "../../main/context.ts";
 import { isInterruption } from "../../main/interruption.ts";
 import { paint } from "../../terminal/paint.ts";
 import { noPolicyTable } from "../counters.ts";
@@ -21,7 +21,7 @@ const MOST_SHOWN_PER_SECOND = 100;
 /** Beyond this many dropped packets, wanted or not, the kernel is not asked for more until the second is over. */
 const MOST_READ_PER_SECOND = 5_000;
 
-export async function run(context: Context, given: Given): Promise<ExitCode> {
+export async function run(context: DatastoreAccess & PolicyTable & Clock, given: Given): Promise<ExitCode> {
   const words = [given.values.get("from"), given.values.get("to")].filter((word) => word !== undefined);
   const isOfAll = words.length === 0;
   if (isOfAll && !given.switches.has("dropped"))
@@ -51,7 +51,7 @@ function endsOf({ values }: Given, known: KnownPeers | undefined): { readonly fr
 }
 
 interface Tracing {
-  readonly context: Context;
+  readonly context: Call & Terminal & PolicyTable & Clock;
   readonly given: Given;
   readonly names: PeerNames;
   readonly flows: readonly Flow[];
@@ -273,7 +273,7 @@ class DecisionReader {
 
 interface TextMeans {
   readonly time: string;
-  readonly context: Context;
+  readonly context: Call & Terminal;
   readonly names: PeerNames;
 }
 
