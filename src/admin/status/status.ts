@@ -7,12 +7,14 @@ import { withCluster } from "../cluster/access.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
 import type { Call, Clock, DatastoreAccess, Files, Host } from "../main/context.ts";
 import { stdoutPage } from "../terminal/page.ts";
+import { clusterFindings } from "./cluster-findings.ts";
+import { clusterStatusJson, clusterStatusText } from "./cluster-report.ts";
 import { datastoreOfCluster } from "./datastore-of-cluster.ts";
-import { findingsOf, isFailure, type StatusFinding } from "./findings.ts";
-import { hostFindings, hostStatusJson, hostStatusText } from "./host-report.ts";
+import { isFailure, type StatusFinding } from "./finding.ts";
+import { hostFindings } from "./host-findings.ts";
+import { hostStatusJson, hostStatusText } from "./host-report.ts";
 import { readStatusFacts } from "./read-facts.ts";
 import { readHostStatus } from "./read-host.ts";
-import { statusJson, statusText } from "./report.ts";
 
 export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const { findings, text, report } = (await isAboutHost(context, given))
@@ -37,8 +39,12 @@ async function clusterStatus(context: DatastoreAccess, given: Given): Promise<St
     const datastore = await datastoreOfCluster(objects, context, given);
     return readStatusFacts(objects, context.version, datastore);
   });
-  const findings = findingsOf(facts);
-  return { findings, text: statusText(facts, findings, stdoutPage(context)), report: statusJson(facts, findings) };
+  const findings = clusterFindings(facts);
+  return {
+    findings,
+    text: clusterStatusText(facts, findings, stdoutPage(context)),
+    report: clusterStatusJson(facts, findings),
+  };
 }
 
 async function hostStatus(context: DatastoreAccess & Host & Clock, given: Given): Promise<Status> {

@@ -1,6 +1,6 @@
 /** What is wrong with the sidecars of workloads, and what to do about it. Pure. */
 
-import type { StatusFinding } from "../../admin/status/findings.ts";
+import type { StatusFinding } from "../../admin/status/finding.ts";
 import { listed } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import type { SidecarWorkload } from "./sidecar-workloads.ts";

@@ -3,9 +3,9 @@ import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../
 import type { DatastoreAccess } from "../../admin/main/context.ts";
 import { ALL_NAMESPACES_OPTION, USUAL_NAMESPACE } from "../../admin/resources/options.ts";
 import { namespaceOf } from "../../admin/resources/reference.ts";
+import { findingLines } from "../../admin/status/cluster-report.ts";
 import { settingsOf } from "../../admin/status/datastore-of-cluster.ts";
-import { isFailure, type StatusFinding } from "../../admin/status/findings.ts";
-import { findingLines } from "../../admin/status/report.ts";
+import { isFailure, type StatusFinding } from "../../admin/status/finding.ts";
 import { type Page, stdoutPage, WITHOUT_LIMIT } from "../../admin/terminal/page.ts";
 import { paint } from "../../admin/terminal/paint.ts";
 import { formatTable } from "../../admin/terminal/table.ts";

@@ -3,21 +3,14 @@ import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import { nodesBehind } from "../../upkeep/node-versions.ts";
 import type { AgentPod, Condition, PoolState, StatusFacts, Workload } from "./facts.ts";
-
-export interface StatusFinding {
-  readonly state: "failed" | "warning";
-  /** `node worker-1`, `component controllers` … */
-  readonly subject: string;
-  readonly message: string;
-  readonly remedy?: string;
-}
+import type { StatusFinding } from "./finding.ts";
 
 const { adminTool, nodeAgent } = identity;
 
 /** A pool that is fuller than this is reported, in percent. */
 const FULL_PERCENT = 90n;
 
-export function findingsOf(facts: StatusFacts): readonly StatusFinding[] {
+export function clusterFindings(facts: StatusFacts): readonly StatusFinding[] {
   const { installation, agents, operator, controllers, datastore } = facts;
   const hasRecords = datastore.agents.some(({ version }) => version !== undefined);
   if (installation === undefined && agents === undefined && !hasRecords) return [NOT_INSTALLED];
@@ -37,10 +30,6 @@ export function findingsOf(facts: StatusFacts): readonly StatusFinding[] {
     ...datastoreFindings(facts),
     ...versionFindings(facts),
   ];
-}
-
-export function isFailure({ state }: StatusFinding): boolean {
-  return state === "failed";
 }
 
 const NOT_INSTALLED: StatusFinding = {

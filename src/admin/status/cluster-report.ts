@@ -4,9 +4,9 @@ import type { Page } from "../terminal/page.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatTable } from "../terminal/table.ts";
 import type { AgentPod, Condition, PoolState, StatusFacts, Workload } from "./facts.ts";
-import { isFailure, type StatusFinding } from "./findings.ts";
+import { isFailure, type StatusFinding } from "./finding.ts";
 
-export function statusText(facts: StatusFacts, findings: readonly StatusFinding[], page: Page): string {
+export function clusterStatusText(facts: StatusFacts, findings: readonly StatusFinding[], page: Page): string {
   const { datastore, toolVersion } = facts;
   return [
     `Installed:   ${installedBy(facts)}\n`,
@@ -137,7 +137,7 @@ export function findingLines(findings: readonly StatusFinding[], { red, yellow, 
   ];
 }
 
-export function statusJson(facts: StatusFacts, findings: readonly StatusFinding[]): object {
+export function clusterStatusJson(facts: StatusFacts, findings: readonly StatusFinding[]): object {
   const { toolVersion, datastore, operator, agents, controllers, components, installation } = facts;
   return {
     ok: !findings.some(isFailure),
