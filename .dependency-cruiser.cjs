@@ -147,7 +147,7 @@ module.exports = {
       from: {
         path: "^src/",
         pathNot:
-          "^src/(alp/|agent/features|admin/main/commands|upgrade/(steps|detect/features)|release/deployed-files|bin/sidecar(-arguments)?)",
+          "^src/(alp/|agent/features|admin/main/commands|upgrade/(steps|detect/features)|release/released-files|bin/sidecar(-arguments)?)",
       },
       to: { path: "^src/alp/" },
     },

@@ -9,7 +9,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
-import { committedFiles } from "../src/release/deployed-files.ts";
+import { committedFiles } from "../src/release/released-files.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";

@@ -26,8 +26,8 @@ import { IMAGE_PACKAGES } from "./image/packages.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
 import { writeChecksums } from "./release/checksums.ts";
-import { setModes, writeManifests, writeReleaseFiles } from "./release/files.ts";
 import { manifestBase } from "./release/manifest-base.ts";
+import { setModes, writeManifests, writeReleaseFiles } from "./release/manifests-and-chart.ts";
 import { sbomOf } from "./release/sbom.ts";
 import { sourceTime, uncommittedFiles } from "./source-time.ts";
 

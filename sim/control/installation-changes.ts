@@ -2,7 +2,7 @@
 
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { identity } from "../../src/identity.ts";
-import { crdObjects, operatorCrdObjects } from "../../src/release/crds/definitions.ts";
+import { crdObjects, operatorCrdObjects } from "../../src/release/crds/released-crds.ts";
 import { MANAGED_BY_TEXT } from "../../src/release/managed-by-label.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
 import type { Random } from "../schedule/random.ts";

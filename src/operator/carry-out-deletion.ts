@@ -4,6 +4,7 @@ import { completeInstallation } from "../release/installation/complete.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import { CLEANED_UP_ANNOTATION, FINALIZER } from "../release/operator-names.ts";
 import { renderUninstall } from "../release/workloads/render-installation.ts";
+import { configurationRemoval } from "./agent-settings.ts";
 import { type ComponentState, degraded, progressing } from "./conditions.ts";
 import { etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, declaredIn, installedOf } from "./declared.ts";
@@ -15,7 +16,6 @@ import { nextDeletionStep } from "./next-deletion-step.ts";
 import { uncleanMessage } from "./node-cleanup.ts";
 import { ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassOptions } from "./pass.ts";
-import { configurationRemoval } from "./record-changes.ts";
 import { SKIP_CLEANUP_ANNOTATION } from "./request-deletion.ts";
 
 /**

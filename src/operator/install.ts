@@ -10,14 +10,12 @@
 
 import { identity } from "../identity.ts";
 import { clusterObjects } from "../kube/objects.ts";
-import type { IPPool } from "../model/ip-pool.ts";
-import { formatProblems, type Problem } from "../model/problem.ts";
+import { formatProblems } from "../model/problem.ts";
 import { CHOSEN_ANNOTATIONS } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";
 import { CHOSEN_ADDRESSES } from "../release/admission/address-policies.ts";
 import { completeInstallation } from "../release/installation/complete.ts";
 import type { EffectiveInstallation } from "../release/installation/effective-installation.ts";
-import { planPools } from "../release/installation/pools.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import type { LiveObject } from "../release/live-object.ts";
 import { objectPath } from "../release/object-kinds.ts";
@@ -25,6 +23,7 @@ import { servedBy, servesPolicies } from "../release/older-servers.ts";
 import { renderInstallation } from "../release/workloads/render-installation.ts";
 import { addEntries, missingEntries } from "../upkeep/address-list.ts";
 import { VERSION } from "../version.ts";
+import { configurationChanges } from "./agent-settings.ts";
 import { poolsState, workloadStates } from "./component-states.ts";
 import { AVAILABLE, degraded, progressing } from "./conditions.ts";
 import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
@@ -34,8 +33,7 @@ import { type FollowedSnapshot, labelledObjects, type Namespaces, objectNamed, o
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
 import { noLongerRendered, ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassOptions } from "./pass.ts";
-import type { Records } from "./pools-and-settings.ts";
-import { configurationChanges, poolChanges, poolsAfter } from "./record-changes.ts";
+import { writePools } from "./write-pools.ts";
 
 export async function install(options: PassOptions, { snapshot, installation }: Pass): Promise<Found> {
   const { namespaces } = options;
@@ -111,27 +109,7 @@ async function enterAnnotationUsers(
   log(`Permitted namespaces that choose addresses today: ${entered.join("; ")}`, "INFO");
 }
 
-interface WrittenPools {
-  /** All that there are now. */
-  readonly pools: readonly IPPool[];
-  readonly problems: readonly Problem[];
-  /** They have to be changed when the datastore is unlocked. */
-  readonly isWaiting: boolean;
-}
-
 const LOCKED = progressing("ResourceNotReady", "the datastore is locked; the IP pools are changed when it is unlocked");
-
-/** All of them, or none if there is a problem with one. */
-async function writePools({ network }: EffectiveInstallation, records: Records): Promise<WrittenPools> {
-  const existing = records.pools.map(({ resource }) => resource);
-  const { create, update, adopt, disable, problems } = planPools(network.ipPools, existing);
-  if (problems.length > 0) return { pools: existing, problems, isWaiting: false };
-  const changed = [...update, ...adopt, ...disable];
-  const changes = poolChanges({ create, update: changed }, records.pools);
-  if (records.isLocked && changes.length > 0) return { pools: existing, problems, isWaiting: true };
-  await records.commit(changes, "the IP pools");
-  return { pools: poolsAfter(existing, [...create, ...changed]), problems, isWaiting: false };
-}
 
 /** Secrets right before the pods that use them. */
 function inOrder(objects: readonly KubeObject[], secrets: readonly KubeObject[]): readonly KubeObject[] {

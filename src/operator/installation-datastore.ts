@@ -11,7 +11,7 @@ import { openDatastoreToFollow } from "../datastore/open.ts";
 import { identity } from "../identity.ts";
 import type { KubeClient } from "../kube/api.ts";
 import type { InstallationDatastore } from "../release/installation/effective-installation.ts";
-import type { OpenPlace } from "./pools-and-settings.ts";
+import type { OpenPlace } from "./follow-records.ts";
 
 export interface DatastoreOptions {
   readonly client: KubeClient;

@@ -5,8 +5,8 @@ import type { Applier } from "./apply.ts";
 import type { ComponentState } from "./conditions.ts";
 import type { FormerSecrets } from "./copied-secrets.ts";
 import type { EventOptions } from "./events.ts";
+import type { RecordsFollower } from "./follow-records.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
-import type { RecordsFollower } from "./pools-and-settings.ts";
 
 export interface PassOptions {
   readonly client: Pick<KubeClient, "request">;

@@ -8,8 +8,8 @@ import type { KubeClient } from "../kube/api.ts";
 import type { Leadership } from "../kube/election/leadership.ts";
 import { Applier } from "./apply.ts";
 import { FormerSecrets } from "./copied-secrets.ts";
+import { type OpenPlace, RecordsFollower } from "./follow-records.ts";
 import { followObjects, type Namespaces } from "./followed-objects.ts";
-import { type OpenPlace, RecordsFollower } from "./pools-and-settings.ts";
 import { Reconciler } from "./reconcile.ts";
 import { ReleaseChanged, ServerRelease } from "./server-release.ts";
 

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { IMAGE_TARGETS, imageArchive } from "../../scripts/image/build-image.ts";
-import { writeManifests } from "../../scripts/release/files.ts";
+import { writeManifests } from "../../scripts/release/manifests-and-chart.ts";
 import type { BareCluster, BareNode } from "../support/bare-cluster.ts";
 import { type DocsPage, openDocsPage } from "../support/docs-page.ts";
 import { kubeProgram } from "../support/kube-apiserver.ts";

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { admissionFiles } from "../../src/release/admission/admission-files.ts";
-import { releasedFiles } from "../../src/release/deployed-files.ts";
 import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
+import { releasedFiles } from "../../src/release/released-files.ts";
 import { renderInstallation, renderUninstall } from "../../src/release/workloads/render-installation.ts";
 import { EXAMPLES } from "../support/installations.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";

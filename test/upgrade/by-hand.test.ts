@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { copyFileSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { writeChecksums } from "../../scripts/release/checksums.ts";
-import { writeReleaseFiles } from "../../scripts/release/files.ts";
 import { manifestBase } from "../../scripts/release/manifest-base.ts";
+import { writeReleaseFiles } from "../../scripts/release/manifests-and-chart.ts";
 import { API_VERSION, apiVersionOf, FORMER_API, identity, OPERATOR_API } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { part } from "../parts/build.ts";

@@ -7,7 +7,7 @@ import { isServerBefore, readServerVersion } from "../../kube/server-version.ts"
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { listFollower } from "../../release/admission/policies.ts";
-import { allCrdObjects } from "../../release/crds/definitions.ts";
+import { allCrdObjects } from "../../release/crds/released-crds.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
 import { notesForServer, servedBy } from "../../release/older-servers.ts";

@@ -5,7 +5,7 @@ import type { KubeClient } from "../../kube/api.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import { deleteInstallations, SKIP_CLEANUP_ANNOTATION } from "../../operator/request-deletion.ts";
-import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
+import { crdObjects, operatorCrdObjects } from "../../release/crds/released-crds.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
 import { describeObject, objectPath } from "../../release/object-kinds.ts";
 import { withCluster } from "../cluster/access.ts";

@@ -17,7 +17,7 @@ import { blocksPrefix, type KeyParts, parseKey } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { remedyFor, resourceAt } from "../resources/unreadable-remedy.ts";
 import { blockAt } from "./blocks.ts";
-import type { EndpointProblem } from "./check/endpoint-problems.ts";
+import type { EndpointProblem } from "./check/leaks-and-duplicates.ts";
 
 export interface UnreadableRecord {
   readonly kind: "record-unreadable";

@@ -10,7 +10,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
-import type { EndpointProblem } from "../ipam/check/endpoint-problems.ts";
+import type { EndpointProblem } from "../ipam/check/leaks-and-duplicates.ts";
 import type { Call, Clock, HostNetwork, Terminal } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 

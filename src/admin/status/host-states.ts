@@ -7,7 +7,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { enforcedPoliciesOf, missingProfiles } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import type { AgentState } from "../host/facts.ts";
-import type { Finding as IpamFinding } from "../ipam/check/findings.ts";
+import type { Finding as IpamFinding } from "../ipam/check/check-once.ts";
 import type { Finding as NodeFinding } from "../node/finding.ts";
 import { titleOf } from "../policy/explain/peer.ts";
 import { type NodeLinks, unknownInterfaceText } from "../resources/name-notes.ts";

@@ -1,7 +1,7 @@
 /** The release that this tool belongs to. Pure. */
 
 import { chartFiles } from "../../release/chart/files.ts";
-import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
+import { crdObjects, operatorCrdObjects } from "../../release/crds/released-crds.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
 import { variantObjects } from "../../release/manifests/variants.ts";
 import { defaultImage } from "../../release/workloads/image.ts";

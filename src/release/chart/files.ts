@@ -3,7 +3,7 @@
 import { identity } from "../../identity.ts";
 import { VERSION } from "../../version.ts";
 import { formatYaml } from "../../yaml.ts";
-import { allCrdObjects } from "../crds/definitions.ts";
+import { allCrdObjects } from "../crds/released-crds.ts";
 import { FIRST_SERVER } from "../supported-servers.ts";
 import { operatorTemplate } from "./operator-template.ts";
 import {

@@ -6,7 +6,7 @@
 import { identity } from "../../identity.ts";
 import { VERSION } from "../../version.ts";
 import { formatYaml } from "../../yaml.ts";
-import { allCrdObjects, crdObjects } from "../crds/definitions.ts";
+import { allCrdObjects, crdObjects } from "../crds/released-crds.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { servedBy } from "../older-servers.ts";
 import { FIRST_SERVER, FIRST_WITH_EVERYTHING } from "../supported-servers.ts";

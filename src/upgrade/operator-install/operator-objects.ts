@@ -9,7 +9,7 @@ import { formatProblem } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
 import { completeInstallation } from "../../release/installation/complete.ts";
 import type { EffectiveInstallation } from "../../release/installation/effective-installation.ts";
-import { planPools } from "../../release/installation/pools.ts";
+import { planPools } from "../../release/installation/plan-pools.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { imageName } from "../../release/workloads/image.ts";
 import type { Obstacle } from "../engine/facts.ts";

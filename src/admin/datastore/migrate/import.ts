@@ -5,7 +5,7 @@ import { liveObjects } from "../../../kube/live-objects.ts";
 import { clusterObjects } from "../../../kube/objects.ts";
 import { readServerVersion } from "../../../kube/server-version.ts";
 import { CLUSTER_INFORMATION } from "../../../model/kinds.ts";
-import { crdObjects } from "../../../release/crds/definitions.ts";
+import { crdObjects } from "../../../release/crds/released-crds.ts";
 import { notesForServer, servedBy } from "../../../release/older-servers.ts";
 import type { ExportFile } from "../../../upgrade/datastore-migration/export-file.ts";
 import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";

@@ -1,37 +1,14 @@
-/** What to write to the datastore for the pools and the settings of the node agents. Pure. */
+/** What to write to the datastore for the settings of the node agents. Pure. */
 import type { OrderedChange } from "../datastore/datastore.ts";
 import { identity } from "../identity.ts";
-import type { IPPool } from "../model/ip-pool.ts";
-import { NODE_AGENT_CONFIGURATION, POOL } from "../model/kinds.ts";
+import { NODE_AGENT_CONFIGURATION } from "../model/kinds.ts";
 import type { NodeAgentConfiguration, NodeAgentConfigurationSpec } from "../model/node-agent-configuration.ts";
 import { isManaged, MANAGED_BY } from "../release/managed-by-label.ts";
-import type { StoredResource } from "./pools-and-settings.ts";
+import type { StoredResource } from "./follow-records.ts";
 
 const CONFIGURATION = "default";
 /** The fields that the Installation sets, so that one that it no longer sets is removed; the others are the administrator's. */
 const FIELDS_ANNOTATION = `${identity.operatorApiGroup}/fields`;
-
-export function poolChanges(
-  wanted: { readonly create: readonly IPPool[]; readonly update: readonly IPPool[] },
-  existing: readonly StoredResource<IPPool>[],
-): readonly OrderedChange[] {
-  const created = wanted.create.map((pool) => {
-    return { kind: "create", key: POOL.key(pool.metadata), value: POOL.codec.write(pool) } as const;
-  });
-  const updated = wanted.update.flatMap((pool) => {
-    const before = existing.find(({ resource }) => resource.metadata.name === pool.metadata.name);
-    if (before === undefined) return [];
-    const { text, revision } = before;
-    return [{ kind: "update", key: POOL.key(pool.metadata), value: POOL.codec.write(pool, text), revision } as const];
-  });
-  return [...created, ...updated];
-}
-
-/** The pools that there are after these changes: what is rendered depends on them. */
-export function poolsAfter(existing: readonly IPPool[], written: readonly IPPool[]): readonly IPPool[] {
-  const names = new Set(written.map(({ metadata }) => metadata.name));
-  return [...existing.filter(({ metadata }) => !names.has(metadata.name)), ...written];
-}
 
 export function configurationChanges(
   wanted: NodeAgentConfigurationSpec,

@@ -22,7 +22,7 @@ import { VERSION } from "../version.ts";
 import { admissionFiles } from "./admission/admission-files.ts";
 import { alertsManifest, alertsName } from "./alerts.ts";
 import { chartFiles } from "./chart/files.ts";
-import { crdFiles } from "./crds/definitions.ts";
+import { crdFiles } from "./crds/released-crds.ts";
 import { CNI_BIN_DIRECTORY, networkListText, nodeService } from "./host-files.ts";
 import { manifestFiles } from "./manifests/manifest-files.ts";
 import { hostAccountsManifest, hostAccountsName, roleManifest, roleName } from "./roles/role-files.ts";

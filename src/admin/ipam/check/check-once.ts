@@ -11,7 +11,7 @@ import { profile } from "../../../model/profile.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../../model/workload-endpoint.ts";
 import { allocationsOf } from "../blocks.ts";
 import { describeUnreadable, isUncertain, type UnreadableRecord } from "../unreadable-records.ts";
-import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "./endpoint-problems.ts";
+import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "./leaks-and-duplicates.ts";
 
 export type Finding = Problem | EndpointProblem | UnreadableRecord;
 

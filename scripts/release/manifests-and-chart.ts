@@ -6,8 +6,8 @@ import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node
 import { dirname, join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { chartFiles } from "../../src/release/chart/files.ts";
-import { releasedFiles, type Texts } from "../../src/release/deployed-files.ts";
 import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
+import { releasedFiles, type Texts } from "../../src/release/released-files.ts";
 import { VERSION } from "../../src/version.ts";
 import { formatYaml } from "../../src/yaml.ts";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { identity } from "../identity.ts";
-import { NODE_AGENT_CONFIGURATION, POOL } from "../model/kinds.ts";
+import { NODE_AGENT_CONFIGURATION } from "../model/kinds.ts";
 import type { NodeAgentConfigurationSpec } from "../model/node-agent-configuration.ts";
-import { configurationChanges, configurationRemoval, poolChanges, poolsAfter } from "./record-changes.ts";
+import { configurationChanges, configurationRemoval } from "./agent-settings.ts";
 
 const { codec } = NODE_AGENT_CONFIGURATION;
 
@@ -42,23 +42,5 @@ describe("configurationChanges()", () => {
 
     expect(configurationRemoval([created]).map(({ kind }) => kind)).toEqual(["delete"]);
     expect(configurationRemoval([adopted])).toEqual([]);
-  });
-});
-
-describe("poolChanges()", () => {
-  test("creates pools, and updates those that exist at their revision", () => {
-    const pool = (name: string, cidr: string) =>
-      POOL.codec.make({ name }, POOL.codec.make({ name }, { cidr } as never).spec);
-    const [first, second] = [pool("first", "10.0.0.0/16"), pool("second", "10.1.0.0/16")];
-    const existing = [{ resource: first, text: POOL.codec.write(first), revision: "7" }];
-    const disabled = { ...first, spec: { ...first.spec, disabled: true } };
-    const changes = poolChanges({ create: [second], update: [disabled] }, existing);
-
-    expect(changes.map(({ kind, key }) => [kind, key.split("/").at(-1)])).toEqual([
-      ["create", "second"],
-      ["update", "first"],
-    ]);
-    expect(changes[1]).toMatchObject({ revision: "7" });
-    expect(poolsAfter([first], [disabled, second])).toEqual([disabled, second]);
   });
 });

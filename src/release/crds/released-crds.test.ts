@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { servedBy } from "../older-servers.ts";
-import { allCrdObjects, crdObjects } from "./definitions.ts";
+import { allCrdObjects, crdObjects } from "./released-crds.ts";
 
 /** Those that can be the name of a field. */
 const RESERVED = ["as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"].concat([

@@ -4,7 +4,7 @@ import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { formatProblem } from "../../model/problem.ts";
 import { withManagedLabel } from "../managed-by-label.ts";
-import { type PoolPlan, planPools } from "./pools.ts";
+import { type PoolPlan, planPools } from "./plan-pools.ts";
 
 function pool(name: string, cidr: string, spec: object = {}): IPPool {
   const decoded = ipPool.decode({
