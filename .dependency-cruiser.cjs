@@ -58,7 +58,7 @@ const ADMIN_PACKAGES = "^node_modules/(diff|yaml)/";
 
 /** What release/ may import. Of kube/ types, and what compares versions of servers. */
 const PURE =
-  "^(src/(release|model|config|cni|ip|selector|http|alp/mesh)/|src/(identity|version|errors|quote|redaction|counted|yaml)\\.ts$|src/kube/(objects|server-version)\\.ts$)";
+  "^(src/(release|model|config|cni|ip|selector|http)/|src/alp/mesh/mesh-files\\.ts$|src/(identity|version|errors|quote|redaction|counted|yaml)\\.ts$|src/kube/(objects|server-version)\\.ts$)";
 
 /** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */
 const STEP_PAIRS = {
@@ -147,7 +147,7 @@ module.exports = {
       from: {
         path: "^src/",
         pathNot:
-          "^src/(alp/|agent/features|admin/main/commands|upgrade/(steps|detect/features)|release/released-files|bin/sidecar(-arguments)?)",
+          "^src/(alp/|(agent/features|admin/main/commands|upgrade/(steps|detect/features)|release/released-files|bin/sidecar(-arguments)?)(\\.test)?\\.ts$)",
       },
       to: { path: "^src/alp/" },
     },

@@ -1,5 +1,5 @@
 /**
- * Features of the agent that have a room of their own. Each is one row here: nothing else of the agent knows it, and without
+ * Features of the agent that have a module of their own. Each is one row here: nothing else of the agent knows it, and without
  * its row the agent does everything else as before.
  */
 import type { PolicyCompiler } from "../policy/compile/compiler.ts";

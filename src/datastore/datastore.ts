@@ -3,7 +3,7 @@
  *
  * Keys and values are opaque text; keys are ordered by code point, which is
  * the order of their UTF-8 bytes. A revision is the store's own count of
- * commits, kept as text because it may exceed 2^53. `contract.ts` states every
+ * commits, kept as text because it may exceed 2^53. `datastore-contract.ts` states every
  * promise below as a test, and each implementation runs it.
  */
 import { PluginError } from "../errors.ts";

@@ -92,7 +92,7 @@ describe("addressRequestsOf()", () => {
     expect(failure.message).toContain('"10.0.0.9" (place 0) and "10.0.0.10" (place 2)');
   });
 
-  test("refuses a config that addressRequests for none", () => {
+  test("refuses a config that asks for none", () => {
     expect(thrownBy(() => plan({ assign_ipv4: "false" })).kind).toBe("config-invalid");
   });
 });

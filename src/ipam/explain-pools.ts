@@ -1,7 +1,7 @@
 /**
  * Which source decides from which pools an address comes, which sources it
  * overrides, and why the other pools are passed over: the allocator's own decision
- * (requests.ts, pools.ts), told to people. Pure.
+ * (address-requests.ts, pools.ts), told to people. Pure.
  */
 import { PluginError } from "../errors.ts";
 import { type Family, formatAddress } from "../ip/address.ts";

@@ -3,7 +3,7 @@
  * `docs/annotations.md` is generated from it.
  *
  * Annotations take precedence over the requests of the runtime and over the network
- * config (ipam/requests.ts). One that cannot be honoured fails the ADD: a pod must
+ * config (ipam/address-requests.ts). One that cannot be honoured fails the ADD: a pod must
  * not run with another address than it requests. Pure.
  */
 import type { NetworkConfig } from "../config/network-config.ts";

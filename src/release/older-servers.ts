@@ -126,7 +126,7 @@ export function notesForServer(version: string, objects: readonly KubeObject[]):
 
 function rulesNote(version: string, count: number): string {
   return (
-    `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions: they are left out. kubectl then accepts ` +
+    `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions, which go without them. kubectl then accepts ` +
     `values that are not valid: a pool with one is not used, which the log of each ADD says; a policy with one denies all traffic of its endpoints. Use ${identity.adminTool} apply, which refuses them. Run this again when the orchestrator has v1.32 or later.`
   );
 }

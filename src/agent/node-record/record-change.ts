@@ -27,7 +27,7 @@ export function withTunnels(spec: Spec, node: string, own: ReadonlyMap<TunnelKin
 }
 
 /**
- * As the orchestrator's Node has them, with the same text: its API server refuses others (operator/admission/node-policies.ts).
+ * As the orchestrator's Node has them, with the same text: its API server refuses others (src/release/admission/node-policies.ts).
  * `undefined`: it is not known which they are, and the record stays as it is.
  */
 export function withPodCidrs(spec: Spec, podCidrs: readonly string[] | undefined): Spec {

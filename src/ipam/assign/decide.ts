@@ -1,5 +1,5 @@
 /**
- * One assignment as a whole: every request of the request is met, or nothing is
+ * One assignment as a whole: every address of the request is assigned, or nothing is
  * committed. From the facts to the changes of one transaction.
  */
 import type { Decision, OrderedChange, Wanted } from "../../datastore/datastore.ts";

@@ -1,7 +1,7 @@
 /**
  * The `spec` of an Installation, as a user writes it: everything is optional. Static defaults are not in this schema,
  * because the resource `overlay` has it too, and its defaults would override what `default` says; see
- * `operator/complete.ts`.
+ * `src/release/installation/complete.ts`.
  */
 import * as v from "valibot";
 import { identity } from "../../identity.ts";

@@ -17,6 +17,7 @@ import { compareRecords, describeDifference } from "../former-storage/compare.ts
 import type { CopiedRecord } from "../former-storage/conversion.ts";
 import { copyRecords } from "../former-storage/copy-records.ts";
 import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../former-storage/stored-records.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { convertRecords, type MigratedData } from "./convert.ts";
 import type { ExportFile } from "./export-file.ts";
 
@@ -152,10 +153,5 @@ function withNode(present: string, exported: string): string | undefined {
 
 function objectIn(text: string): Readonly<Record<string, unknown>> {
   const value = parseJson(text);
-  return isObject(value) ? value : {};
-}
-
-function fieldsIn(object: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
-  const value = object[name];
   return isObject(value) ? value : {};
 }

@@ -1,9 +1,10 @@
 /** Which datastore the node agents use, and how the product's resources are stored in it. Pure. */
 import { identity } from "../../identity.ts";
 import type { Facts, Storage } from "../engine/facts.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { agentsOf, pluginBeside } from "./agents.ts";
 import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
-import { type ClusterSnapshot, fieldsIn } from "./snapshot.ts";
+import type { ClusterSnapshot } from "./snapshot.ts";
 import { describeWorkload, variableOf } from "./workload.ts";
 
 type Kind = Facts["datastore"];

@@ -8,7 +8,7 @@ import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Storage } from "../engine/facts.ts";
 import { FORMER_API } from "../former-names.ts";
-import { fieldsIn } from "./snapshot.ts";
+import { fieldsIn } from "../object-fields.ts";
 
 export interface ProductResource {
   readonly name: string;

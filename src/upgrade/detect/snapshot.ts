@@ -18,6 +18,7 @@ import {
   FORMER_TYPHA,
 } from "../former-names.ts";
 import { RELEASE_SECRET_TYPE, type ReleaseRecord, releaseRecord } from "../helm-releases.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { type Workload, workloadOf } from "./workload.ts";
 
 export interface ClusterSnapshot {
@@ -147,9 +148,4 @@ async function readConfigMaps(
 
 function readDefinition(objects: ClusterObjects, group: string): Promise<Fields | undefined> {
   return objects.read(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterinformations.${group}`);
-}
-
-export function fieldsIn(object: Fields | undefined, name: string): Fields {
-  const value = object?.[name];
-  return isObject(value) ? value : {};
 }

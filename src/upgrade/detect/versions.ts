@@ -6,8 +6,9 @@ import { identity } from "../../identity.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
 import { compareReleases, isRelease } from "../../model/release.ts";
 import type { PartVersion } from "../engine/facts.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
-import { type ClusterSnapshot, fieldsIn } from "./snapshot.ts";
+import type { ClusterSnapshot } from "./snapshot.ts";
 import { describeWorkload, type Workload } from "./workload.ts";
 
 interface Part extends PartVersion {
