@@ -7,9 +7,10 @@
 import { parseArgs } from "node:util";
 import { INSTALLED_STORES } from "../test/support/operator-install.ts";
 import { howToUse } from "./cluster/commands.ts";
+import { RefusedFolder } from "./cluster/folder.ts";
 import { missingForCluster } from "./cluster/requirements.ts";
 import { startCluster } from "./cluster/start.ts";
-import { type KeptCluster, runningCluster } from "./cluster/state.ts";
+import { type KeptCluster, whileLocked } from "./cluster/state.ts";
 import { stopCluster } from "./cluster/stop.ts";
 import { updateCluster } from "./cluster/update.ts";
 import { nodeCountNamed, storeNamed } from "./cluster/wanted.ts";
@@ -20,7 +21,13 @@ const { values, positionals } = parseArgs({
   options: { datastore: { type: "string", default: "" }, nodes: { type: "string", default: "" } },
   allowPositionals: true,
 });
-process.exit(await (positionals[0] === "down" ? down() : up(values)));
+process.exit(await (positionals[0] === "down" ? down() : up(values)).catch(refused));
+
+function refused(failure: unknown): number {
+  if (!(failure instanceof RefusedFolder)) throw failure;
+  console.error(failure.message);
+  return 1;
+}
 
 async function up(wanted: { readonly datastore: string; readonly nodes: string }): Promise<number> {
   const store = storeNamed(wanted.datastore, INSTALLED_STORES);
@@ -31,8 +38,8 @@ async function up(wanted: { readonly datastore: string; readonly nodes: string }
     console.error(`The cluster cannot start: ${missing.join("; ")}`);
     return 1;
   }
-  const running = runningCluster();
-  if (running === undefined) return startCluster({ store, nodes });
+  const running = await startCluster({ store, nodes });
+  if (typeof running === "number") return running;
   const isOther =
     (wanted.datastore !== "" && store !== running.store) || (wanted.nodes !== "" && nodes !== running.nodeCount);
   if (running.isReady && !isOther) return again(running);
@@ -72,6 +79,6 @@ async function down(): Promise<number> {
     leftovers: "The cluster had ended already; what was left of it was removed",
     nothing: "There is no cluster of this clone",
   };
-  console.log(texts[await stopCluster()]);
+  console.log(texts[await whileLocked(stopCluster)]);
   return 0;
 }

@@ -11,7 +11,7 @@ import { BIN, TEMPORARY } from "./state.ts";
 const NODE_PATH = `${dirname(ADMIN_TOOL)}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
 
 export function writeCommands({ cluster, nodes, settings }: ClusterEnvironment): void {
-  mkdirSync(BIN, { recursive: true });
+  mkdirSync(BIN, { recursive: true, mode: 0o755 });
   const { host } = cluster;
   const environment = Object.entries(settings).map((each) => each.join("="));
   // Only the network is the cluster's: files are those of the machine.
@@ -30,7 +30,7 @@ export function writeCommands({ cluster, nodes, settings }: ClusterEnvironment):
 
 /** A mount namespace is entered at its root. */
 function inDirectory({ enter }: Host): string {
-  return `${words([...enter, "sh", "-c", 'cd "$0"; exec "$@"'])} "$PWD"`;
+  return `${words([...enter, "sh", "-c", 'cd "$0" && exec "$@"'])} "$PWD"`;
 }
 
 /** The number of the host's first process may be another's later. */

@@ -30,7 +30,7 @@ async function keep(plan: ClusterPlan): Promise<number> {
   recordCluster({
     ...starting,
     isReady: true,
-    nodes: cluster.nodes.map(({ name, host }) => ({ name, enter: host.enter })),
+    nodes: cluster.nodes.map(({ name }) => name),
     image: cluster.cluster.image.archive,
   });
   let isWanted = true;

@@ -8,29 +8,21 @@
  *
  * After a reboot or a kill the file is still there, but does not count: a process is known by boot, number and start.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { lockFile, unlockFile } from "../../src/linux/flock.ts";
 import type { InstalledStore } from "../../test/support/operator-install.ts";
+import { checkFolder, type KnownProcess, makeFolder, recordedKeeper, STATE_FILE } from "./folder.ts";
 
 /** Another folder is for another cluster. */
-export const FOLDER = process.env["CLUSTER_FOLDER"] || join(import.meta.dir, "../../dist/cluster");
+export const FOLDER = resolve(process.env["CLUSTER_FOLDER"] || join(import.meta.dir, "../../dist/cluster"));
 export const BIN = join(FOLDER, "bin");
 export const LOG = join(FOLDER, "log");
 export const TEMPORARY = join(FOLDER, "tmp");
-const STATE = join(FOLDER, "state.json");
-
-export interface KnownProcess {
-  readonly boot: string;
-  readonly pid: number;
-  /** In ticks since the boot. */
-  readonly started: string;
-}
-
-export interface KeptHost {
-  readonly name: string;
-  /** Prefix of a command that runs in the host. */
-  readonly enter: readonly string[];
-}
+const STATE = join(FOLDER, STATE_FILE);
+/** Of all clusters of this clone. */
+const LOCK = resolve(import.meta.dir, "../../node_modules/.cluster.lock");
+const LOCK_MILLISECONDS = 120_000;
 
 export interface KeptCluster {
   readonly keeper: KnownProcess;
@@ -38,9 +30,21 @@ export interface KeptCluster {
   readonly isReady: boolean;
   readonly store: InstalledStore;
   readonly nodeCount: number;
-  readonly nodes: readonly KeptHost[];
+  /** The commands in bin/ that enter them. */
+  readonly nodes: readonly string[];
   /** The archive of the image that the nodes have. */
   readonly image: string;
+}
+
+/** Whoever looks at the folder and then changes it does that alone, and only if the folder may be used. */
+export async function whileLocked<Result>(run: () => Promise<Result>): Promise<Result> {
+  const lock = await lockFile(LOCK, { limitMilliseconds: LOCK_MILLISECONDS });
+  try {
+    checkFolder(FOLDER);
+    return await run();
+  } finally {
+    unlockFile(lock);
+  }
 }
 
 /** The kept cluster, if it runs. */
@@ -50,21 +54,37 @@ export function runningCluster(): KeptCluster | undefined {
   return isRunning(cluster.keeper) ? cluster : undefined;
 }
 
+/** Marks the folder as ours before anything else is in it. */
+export function recordNoCluster(): void {
+  makeFolder(FOLDER);
+  writeState({ keeper: { boot: "", pid: 0, started: "" } });
+}
+
 export function recordCluster(cluster: KeptCluster): void {
-  mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(`${STATE}.new`, JSON.stringify(cluster, undefined, 2));
+  writeState(cluster);
+}
+
+function writeState(state: Pick<KeptCluster, "keeper">): void {
+  writeFileSync(`${STATE}.new`, JSON.stringify(state, undefined, 2), { mode: 0o600 });
   renameSync(`${STATE}.new`, STATE);
 }
 
 /** Whether this cluster is the recorded one: not after somebody has removed dist. */
 export function isRecorded({ keeper }: Pick<KeptCluster, "keeper">): boolean {
-  if (!existsSync(STATE)) return false;
-  const recorded: KeptCluster = JSON.parse(readFileSync(STATE, "utf8"));
-  return Bun.deepEquals(recorded.keeper, keeper);
+  return Bun.deepEquals(lastKeeper(), keeper);
+}
+
+/** Of the recorded cluster, also if it has ended. */
+export function lastKeeper(): KnownProcess | undefined {
+  return existsSync(STATE) ? recordedKeeper(readFileSync(STATE, "utf8")) : undefined;
 }
 
 export function knownProcess(pid: number): KnownProcess {
-  return { boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(), pid, started: startOf(pid) };
+  return { boot: thisBoot(), pid, started: startOf(pid) };
+}
+
+export function thisBoot(): string {
+  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 }
 
 export function isRunning(known: KnownProcess): boolean {

@@ -11,9 +11,10 @@ export async function updateCluster(cluster: KeptCluster): Promise<boolean> {
   const image = await productImage();
   if (image.archive === cluster.image) return false;
   const { step } = openOutput(new AbortController().signal);
-  for (const { name, enter } of cluster.nodes) {
+  for (const name of cluster.nodes) {
+    if (!/^node-\d+$/.test(name)) throw new Error("It is of another release: make cluster-down, then make cluster");
     await step(`The image on ${name}`, async () => {
-      await must([...enter, "ctr", "-n", "k8s.io", "images", "import", image.archive]);
+      await must([join(BIN, name), "ctr", "-n", "k8s.io", "images", "import", image.archive]);
       return { summary: image.name };
     });
   }
@@ -45,7 +46,8 @@ function kubectl(args: readonly string[], stdin?: string): Promise<string> {
 }
 
 async function must(command: readonly string[], stdin = ""): Promise<string> {
-  const child = Bun.spawn([...command], { stdin: new Blob([stdin]), stdout: "pipe", stderr: "pipe" });
+  // A folder that every node has.
+  const child = Bun.spawn([...command], { cwd: "/", stdin: new Blob([stdin]), stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
