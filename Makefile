@@ -30,8 +30,11 @@ deb: build ## the Debian package, in $(OUT)
 image: dist ## the OCI images for x64 and arm64, in $(OUT)/image-*.tar: without a container engine, reproducible
 	@$(BUN) scripts/image.ts --identity "$(IDENTITY)" --out "$(OUT)"
 
-release: $(if $(filter all,$(ARTIFACTS)),dist,node_modules/.installed) ## the manifests, in $(OUT)/manifests; ARTIFACTS=all: everything that is downloaded, also chart, tools, packages and images for both architectures, SBOM and checksums, in $(OUT)/release
-	@$(WITH_IDENTITY) scripts/release.ts --out "$(OUT)" --artifacts "$(ARTIFACTS)" --maintainer "$(MAINTAINER)"
+# Systems of continuous integration set a variable of this name.
+TYPED_ARTIFACTS = $(if $(filter command,$(firstword $(origin ARTIFACTS))),$(ARTIFACTS))
+
+release: $(if $(filter all,$(TYPED_ARTIFACTS)),dist,node_modules/.installed) ## the manifests, in $(OUT)/manifests; ARTIFACTS=all: everything that is downloaded, also chart, tools, packages and images for both architectures, SBOM and checksums, in $(OUT)/release
+	@$(WITH_IDENTITY) scripts/release.ts --out "$(OUT)" --artifacts "$(TYPED_ARTIFACTS)" --maintainer "$(MAINTAINER)"
 
 lint: node_modules/.installed ## the one gate: format, lint, types, layers, unused code, generated docs
 	@$(BUN) scripts/lint.ts

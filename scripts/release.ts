@@ -50,6 +50,7 @@ try {
   }
   await replaceDirectory(join(values.out, "manifests"), writeManifests);
   if (values.artifacts === "all") await releaseAll();
+  else console.log("the rest of a release is written with ARTIFACTS=all");
 } catch (failure) {
   if (!(failure instanceof Refused)) throw failure;
   console.error(`make: ${failure.message}`);

@@ -103,6 +103,13 @@ describe("make release", () => {
     expect(readdirSync(out)).toEqual(["manifests"]);
   });
 
+  test("heeds ARTIFACTS only as typed: systems of continuous integration have such a variable", () => {
+    const { exitCode, stdout } = Bun.spawnSync(["make", "release", `OUT=${out}`], {
+      env: { ...process.env, ARTIFACTS: "/ci/artifacts" },
+    });
+    expect([exitCode, stdout.toString()]).toEqual([0, expect.stringContaining("written with ARTIFACTS=all")]);
+  });
+
   test("refuses an unknown value of ARTIFACTS", () => {
     const { exitCode, stderr } = Bun.spawnSync(["make", "release", "ARTIFACTS=some", `OUT=${out}`]);
     expect([exitCode, stderr.toString()]).toEqual([2, expect.stringContaining('ARTIFACTS="some"')]);
