@@ -32,4 +32,13 @@ describe("unifiedDiff()", () => {
     expect(diff(long, numbers(20_000)).split("\n")).toHaveLength(40_004);
     expect(performance.now() - started).toBeLessThan(10_000);
   });
+
+  test("of long texts with too many changes leaves out the lines that are equal at the beginning and at the end", () => {
+    const text = (line: string) => `${numbers(10)}${line.repeat(3_000)}${numbers(10)}`;
+    const [removed, added] = ["-old\n".repeat(3_000), "+new\n".repeat(3_000)];
+
+    expect(diff(text("old\n"), text("new\n"))).toBe(
+      `--- a\n+++ b\n@@ -8,3006 +8,3006 @@\n 8\n 9\n 10\n${removed}${added} 1\n 2\n 3\n`,
+    );
+  });
 });

@@ -2,7 +2,7 @@
 import { formatPatch, OMIT_HEADERS, type StructuredPatch, structuredPatch } from "diff";
 
 const CONTEXT_LINES = 3;
-/** Edits. To find more of them takes seconds: then everything counts as changed. */
+/** Edits. To find more of them takes seconds: then everything between the equal beginning and the equal end counts as changed. */
 const MOST_CHANGES = 2_000;
 
 export function unifiedDiff(
@@ -27,8 +27,26 @@ function withoutOnes(range: string): string {
 }
 
 function replacement(before: string, after: string): StructuredPatch {
-  const [removed, added] = [before, after].map((text) => text.split("\n").slice(0, -1)) as [string[], string[]];
-  const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)];
-  const hunk = { oldStart: 1, oldLines: removed.length, newStart: 1, newLines: added.length, lines };
+  const [old, wanted] = [before, after].map((text) => text.split("\n").slice(0, -1)) as [string[], string[]];
+  const head = equalLines(old, wanted);
+  const tail = equalLines(old.slice(head).reverse(), wanted.slice(head).reverse());
+  const start = Math.max(0, head - CONTEXT_LINES);
+  const [removed, added] = [old, wanted].map((lines) => lines.slice(head, lines.length - tail)) as [string[], string[]];
+  const [leading, trailing] = [old.slice(start, head), old.slice(old.length - tail, old.length - tail + CONTEXT_LINES)];
+  const context = leading.length + trailing.length;
+  const lines = [
+    ...leading.map((line) => ` ${line}`),
+    ...removed.map((line) => `-${line}`),
+    ...added.map((line) => `+${line}`),
+    ...trailing.map((line) => ` ${line}`),
+  ];
+  const [oldLines, newLines] = [context + removed.length, context + added.length];
+  const hunk = { oldStart: start + 1, oldLines, newStart: start + 1, newLines, lines };
   return { oldFileName: "", newFileName: "", oldHeader: undefined, newHeader: undefined, hunks: [hunk] };
+}
+
+/** How many lines are equal at the beginning. */
+function equalLines(left: readonly string[], right: readonly string[]): number {
+  const different = left.findIndex((line, index) => line !== right[index]);
+  return different === -1 ? left.length : different;
 }
