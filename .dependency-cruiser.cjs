@@ -172,7 +172,7 @@ module.exports = {
     },
     {
       name: "admin-packages-in-admin-only",
-      comment: "only the admin tool loads the packages that read YAML, compare texts and patch JSON",
+      comment: "only the admin tool loads the packages that find places in YAML and compare texts",
       severity: "error",
       from: { path: "^src/bin/", pathNot: "^src/bin/(main|admin)\\.ts$" },
       to: { path: ADMIN_PACKAGES, reachable: true },
