@@ -36,12 +36,15 @@ export function parseDocument({ text, line }: Pick<Document, "text" | "line">): 
       return toFile(find(path));
     };
     const repeated = canRepeatKeys(text, yaml.value) ? findRepeatedKeys(text) : [];
-    return unlessRepeated(repeated, toFile) ?? { ...yaml, lineOf };
+    if (repeated !== undefined) return unlessRepeated(repeated, toFile) ?? { ...yaml, lineOf };
   }
-  const { line: lineOfError, column, reason } = places ? { ...places.position, reason: places.reason } : yaml.error;
+  const error = yaml.ok ? locateYamlError(text, READ_DIFFERENTLY) : yaml.error;
+  const { line: lineOfError, column, reason } = places ? { ...places.position, reason: places.reason } : error;
   const place = `line ${toFile(lineOfError)}, column ${column}`;
   return { ok: false, problems: [`it is not valid ${places ? "JSON" : "YAML"}: ${place}: ${reason}`] };
 }
+
+const READ_DIFFERENTLY = "programs read it differently; write it more simply";
 
 type Yaml = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: YamlError };
 

@@ -28,7 +28,8 @@ function locate(text: string): Located {
     logLevel: "silent",
     schema: "failsafe",
   } as const;
-  const { contents, errors } = parseDocument(text, { ...options, lineCounter: lines });
+  // The parser of the runtime also ends a line at a carriage return alone.
+  const { contents, errors } = parseDocument(text.replace(/\r(?!\n)/g, "\n"), { ...options, lineCounter: lines });
   return {
     root: contents,
     isValid: errors.length === 0,
@@ -52,10 +53,10 @@ export function locateYaml(text: string): (path: ConfigPath) => number {
   };
 }
 
-/** Nothing in a document that is not valid. */
-export function findRepeatedKeys(text: string): readonly RepeatedKey[] {
+/** Undefined if the document is not valid, which the parser of the runtime may have overlooked. */
+export function findRepeatedKeys(text: string): readonly RepeatedKey[] | undefined {
   const { root, isValid, lineOf } = locate(text);
-  return isValid ? repeatedIn(root, { path: [], lineOf }) : [];
+  return isValid ? repeatedIn(root, { path: [], lineOf }) : undefined;
 }
 
 /** An alias is not followed: what it stands for is found at its anchor. */
@@ -90,14 +91,19 @@ function nameOf(key: unknown): string {
 export function canRepeatKeys(text: string, value: unknown): boolean {
   // An alias adds members without colons.
   if (/(?:^|[\s[{,:])\*/.test(text)) return true;
-  const others = text.replace(WITHOUT_KEYS, "");
+  const shortened = text.replace(WITHOUT_KEYS, "$1$2");
+  // In brackets, what looks like such a line can be part of a text, and keys can follow it.
+  const others = CAN_HOLD_KEYS.test(shortened) ? text : shortened;
   // A key without a value may have no colon: `{a}` and `? a`.
-  const members = membersIn(value, /\{|\?\s/.test(others) ? "with a value" : "all");
+  const members = membersIn(value, /[{?]/.test(others) ? "with a value" : "all");
   return (others.match(COLON)?.length ?? 0) !== members;
 }
 
-/** Lines of comments, and values in quotes that end their line. */
-const WITHOUT_KEYS = /^[ \t]*#.*|(?<=: +)(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*') *$/gm;
+/** Lines of comments, and values in quotes that are alone on their line behind a plain key; only a line feed begins a line. */
+const WITHOUT_KEYS =
+  /(^|\n)(?:[ \t]*#.*|( *(?:- +)*[\w./][\w./-]*: +)(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*') *(?=\n|$))/g;
+/** Brackets that are not empty, and the sign of a key that is written without a colon. */
+const CAN_HOLD_KEYS = /\{(?!\s*\})|\[(?!\s*\])|\?/;
 /** Every colon that could follow a key, also those in texts. */
 const COLON = /:(?=[\s,[\]{}]|$)|(?<=["'\]}]\s*):/g;
 

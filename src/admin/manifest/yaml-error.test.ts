@@ -32,6 +32,8 @@ describe("locateYamlError()", () => {
     ["a reserved character", "a: b\nc: @d\n", '2:4: a value must not begin with "@"'],
     ["an alias without an anchor", "a: b\nc: *d\n", '2:4: alias "*d" has no anchor "&d" before it'],
     ["a wrong indentation", "a:\n    b: c\n  d: e\n", "3:3: its indentation matches no line above it"],
+    ["text in brackets at the left", "a: {\nb: 1}\n", "2:1: indent what is in the brackets further"],
+    ["a tab in brackets", "a: [\n\tb\n]\n", "2:1: a tab in the indentation; use spaces"],
   ])("explains %s", (_, text, says) => {
     expect(locate(text)).toStartWith(says);
   });
@@ -59,5 +61,15 @@ describe("locateYamlError()", () => {
 
     expect(locate([...lines, 'last: "open', ""].join("\n"))).toStartWith("4001:7: ");
     expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  test.each([
+    ["brackets in brackets", "{a: ".repeat(3_000), "1:801: more than 200 brackets are open here"],
+    ["aliases", `a: &a 1\nb:\n${"- *a\n".repeat(5_000)}- *c\n`, '5003:3: alias "*c" has no anchor "&c" before it'],
+  ])("finds a mistake among thousands of %s in time", (_, text, says) => {
+    const started = performance.now();
+
+    expect(locate(text)).toStartWith(says);
+    expect(performance.now() - started).toBeLessThan(5_000);
   });
 });

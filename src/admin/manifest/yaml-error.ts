@@ -1,6 +1,7 @@
 /** Where a YAML document is broken, and why: the parser of the runtime, which reads the values, reports neither line nor column. */
 import {
   type Document,
+  isAlias,
   isCollection,
   isNode,
   isScalar,
@@ -24,6 +25,8 @@ interface Problem {
 
 /** `parserReason`: what the parser of the runtime said about the whole text. */
 export function locateYamlError(text: string, parserReason: string): YamlError {
+  const deep = tooManyBrackets(text);
+  if (deep !== undefined) return deep;
   const lines = new LineCounter();
   // Not strict, as the parser of the runtime is not.
   const options = { strict: false, uniqueKeys: false, prettyErrors: false, logLevel: "silent" } as const;
@@ -36,6 +39,21 @@ export function locateYamlError(text: string, parserReason: string): YamlError {
   const { offset, reason } =
     explain(document.errors, { text, document, place }) ?? aliasWithoutAnchor(document) ?? other;
   return { ...place(offset), reason };
+}
+
+/** The package takes seconds for thousands of brackets inside each other. */
+const MOST_BRACKETS = 200;
+
+function tooManyBrackets(text: string): YamlError | undefined {
+  let open = 0;
+  for (const { 0: sign, index } of text.matchAll(/[[\]{}]/g)) {
+    open = "[{".includes(sign) ? open + 1 : Math.max(0, open - 1);
+    if (open <= MOST_BRACKETS) continue;
+    const before = text.slice(0, index).split("\n");
+    const reason = `more than ${MOST_BRACKETS} brackets are open here`;
+    return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1, reason };
+  }
+  return undefined;
 }
 
 interface Broken {
@@ -53,6 +71,8 @@ function explain([error]: readonly YAMLParseError[], { text, document, place }: 
   if (colon !== undefined) return colon;
   const opening = code === "BAD_INDENT" || code === "MISSING_CHAR" ? openingOf(document, error.pos[0]) : undefined;
   if (opening !== undefined) {
+    const indentation = indentationProblem(text, { opening, offset });
+    if (indentation !== undefined) return indentation;
     const { line, column } = place(opening);
     const mark = nameOf(text[opening]);
     return /[}\]]/.test(sign)
@@ -63,11 +83,39 @@ function explain([error]: readonly YAMLParseError[], { text, document, place }: 
   return { offset, reason: reason?.replace("SIGN", `"${sign}"`) ?? lowerFirst(message) };
 }
 
+const TAB = "a tab in the indentation; use spaces";
+
+/** What is in brackets must be indented further than the key, also the closing bracket. */
+function indentationProblem(
+  text: string,
+  { opening, offset }: { readonly opening: number; readonly offset: number },
+): Problem | undefined {
+  const line = text.lastIndexOf("\n", offset - 1) + 1;
+  const tab = /^ *(?=\t\s*$)/.exec(text.slice(line, offset));
+  if (tab) return { offset: line + tab[0].length, reason: TAB };
+  if (line <= opening || !isClosed(text, opening)) return undefined;
+  const what = /[}\]]/.test(text[offset] ?? "") ? "the closing bracket" : "what is in the brackets";
+  return { offset, reason: `indent ${what} further` };
+}
+
+const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]" };
+
+/** By the bracket that belongs to it. */
+function isClosed(text: string, opening: number): boolean {
+  const expected: (string | undefined)[] = [];
+  for (const [sign] of text.slice(opening).matchAll(/(?<=[\s{[,:])(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|[[\]{}]/gs)) {
+    if (sign in CLOSING) expected.push(CLOSING[sign]);
+    else if (/^[\]}]/.test(sign) && expected.pop() !== sign) return false;
+    if (expected.length === 0) return true;
+  }
+  return false;
+}
+
 const WRONG_INDENTATION = "its indentation matches no line above it";
 
 /** In the words of someone who writes YAML; what is not here is said in the words of the package. */
 const REASONS: readonly (readonly [error: RegExp, reason: string])[] = [
-  [/^TAB_AS_INDENT /, "a tab in the indentation; use spaces"],
+  [/^TAB_AS_INDENT /, TAB],
   [/^BAD_SCALAR_START /, "a value must not begin with SIGN; write it in quotes"],
   [/^MULTILINE_IMPLICIT_KEY | Implicit map keys need/, 'expected a key followed by ": "'],
   [/^BAD_INDENT | without - indicator/, WRONG_INDENTATION],
@@ -104,13 +152,15 @@ function openingOf(document: Document, end: number): number | undefined {
 
 function aliasWithoutAnchor(document: Document): Problem | undefined {
   let problem: Problem | undefined;
-  visit(document, {
-    Alias(_, alias) {
-      if (alias.resolve(document) !== undefined) return undefined;
-      const reason = `alias "*${alias.source}" has no anchor "&${alias.source}" before it; write it in quotes`;
-      problem = { offset: alias.range?.[0] ?? 0, reason };
+  const anchors = new Set<string>();
+  visit(document, (_, node) => {
+    if (isAlias(node) && !anchors.has(node.source)) {
+      const reason = `alias "*${node.source}" has no anchor "&${node.source}" before it; write it in quotes`;
+      problem = { offset: node.range?.[0] ?? 0, reason };
       return visit.BREAK;
-    },
+    }
+    if ((isScalar(node) || isCollection(node)) && node.anchor !== undefined) anchors.add(node.anchor);
+    return undefined;
   });
   return problem;
 }
