@@ -1,4 +1,7 @@
-/** Does an HTTP request match the `http` of a rule? Pure. */
+/**
+ * Does an HTTP request match the `http` of a rule? Pure. The sidecar first finds candidates by `alp/judge/path-map.ts`, by the
+ * same rule of exact paths and prefixes: a change of it belongs in both, and a test compares them.
+ */
 import { type NormalPath, normalPath } from "./normal-path.ts";
 
 /** The `http` of a rule. */

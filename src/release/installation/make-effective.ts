@@ -8,7 +8,6 @@ import { type InstallationSpec, USE_DEFAULT } from "../../model/installation/spe
 import type { DeclaredWorkload } from "../../model/installation/workload.ts";
 import { NO_KUBELET } from "../../model/kubelet-directory.ts";
 import { detectionText } from "./address-detection.ts";
-import type { CompleteNetwork, CompleteSpec } from "./default-fields.ts";
 import type {
   EffectiveInstallation,
   EffectiveNetwork,
@@ -16,6 +15,7 @@ import type {
   InstallationDatastore,
   WorkloadOverride,
 } from "./effective-installation.ts";
+import type { CompleteNetwork, CompleteSpec } from "./installation-defaults.ts";
 import { poolResource } from "./pool-resource.ts";
 
 export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation {

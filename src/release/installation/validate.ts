@@ -17,8 +17,8 @@ import type { Problem } from "../../model/problem.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { detectionText } from "./address-detection.ts";
 import type { ClusterFacts } from "./cluster-facts.ts";
-import type { CompleteNetwork, CompleteSpec } from "./default-fields.ts";
 import { type CompletePool, platformPrefixes } from "./default-pools.ts";
+import type { CompleteNetwork, CompleteSpec } from "./installation-defaults.ts";
 import { poolPath, poolResource } from "./pool-resource.ts";
 
 export function validate(spec: CompleteSpec, facts: ClusterFacts): readonly Problem[] {

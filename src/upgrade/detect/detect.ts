@@ -17,8 +17,8 @@ import { type Detection, type DetectionRequest, type Found, found, unclear } fro
 import { readFeatures } from "./features.ts";
 import { installMethod } from "./method.ts";
 import { type ClusterSnapshot, readSnapshot } from "./snapshot.ts";
+import { versionObstacles } from "./supported-upgrades.ts";
 import { begunRun, unfinishedSigns } from "./unfinished.ts";
-import { versionObstacles } from "./version-rule.ts";
 import { clusterVersions } from "./versions.ts";
 import { variableOf } from "./workload.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { versionObstacles } from "./version-rule.ts";
+import { versionObstacles } from "./supported-upgrades.ts";
 
 const target = "v3.29.1";
 const obstaclesOf = (version: string, more: object = {}) =>
