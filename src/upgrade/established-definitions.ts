@@ -3,9 +3,9 @@ import { PluginError } from "../errors.ts";
 import type { ClusterObjects, Fields } from "../kube/objects.ts";
 import { isObject } from "../model/shape.ts";
 import type { KubeObject } from "../release/kube-object.ts";
+import { listAt } from "../release/live-object.ts";
 import { objectPath } from "../release/object-kinds.ts";
 import type { StepSite } from "./engine/step.ts";
-import { listAt } from "./object-fields.ts";
 
 const POLL_MILLISECONDS = 500;
 const POLLS = 120;

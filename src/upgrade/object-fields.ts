@@ -1,13 +1,10 @@
 /** Reads fields of objects of the API leniently: what is absent, or of another type, is empty. Pure. */
 import type { Fields } from "../kube/objects.ts";
 import { isObject, objectsIn } from "../model/shape.ts";
-
-function memberAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((inner, name) => (isObject(inner) ? inner[name] : undefined), value);
-}
+import { memberAt } from "../release/live-object.ts";
 
 export function fieldsIn(value: unknown, ...path: readonly string[]): Fields {
-  const found = memberAt(value, path);
+  const found = memberAt(value, ...path);
   return isObject(found) ? found : {};
 }
 
@@ -24,22 +21,8 @@ export function named(list: readonly Fields[], name: string): Fields | undefined
   return list.find((each) => each["name"] === name);
 }
 
-export function listAt(value: unknown, ...path: readonly string[]): readonly unknown[] {
-  const found = memberAt(value, path);
-  return Array.isArray(found) ? found : [];
-}
-
-export function textAt(value: unknown, ...path: readonly string[]): string {
-  const found = memberAt(value, path);
-  return typeof found === "string" ? found : "";
-}
-
+/** As `numberAt` of a live object, but `absent` if there is none. */
 export function numberAt(value: unknown, absent: number, ...path: readonly string[]): number {
-  const found = memberAt(value, path);
+  const found = memberAt(value, ...path);
   return typeof found === "number" ? found : absent;
-}
-
-export function textsAt(value: unknown, ...path: readonly string[]): Readonly<Record<string, string>> {
-  const entries = Object.entries(fieldsIn(value, ...path));
-  return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === "string"));
 }

@@ -7,13 +7,14 @@ import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { DEFAULT_NAME, OVERLAY_NAME } from "../../model/installation/installation.ts";
+import { listAt, textAt, textsAt } from "../../release/live-object.ts";
 import { podLabels } from "../../release/workloads/names.ts";
 import type { Obstacle } from "../engine/facts.ts";
 import { objectDiff } from "../engine/object-diff.ts";
 import type { PlannedChange, PlanningSite, StepSite } from "../engine/step.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
 import { isSilent, nodeTrouble } from "../nodes/pods.ts";
-import { fieldsIn, listAt, numberAt, textAt, textsAt } from "../object-fields.ts";
+import { fieldsIn, numberAt } from "../object-fields.ts";
 import {
   installationSchema,
   type Translated,

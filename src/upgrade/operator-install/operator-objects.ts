@@ -11,12 +11,13 @@ import { completeInstallation } from "../../release/installation/complete.ts";
 import type { EffectiveInstallation } from "../../release/installation/effective-installation.ts";
 import { planPools } from "../../release/installation/plan-pools.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
+import { listAt } from "../../release/live-object.ts";
 import { imageName } from "../../release/workloads/image.ts";
 import type { Obstacle } from "../engine/facts.ts";
 import type { PlanningSite } from "../engine/step.ts";
 import { convertResources } from "../former-storage/convert-resources.ts";
 import { FORMER_PATH } from "../former-storage/former-object.ts";
-import { fieldsIn, listAt } from "../object-fields.ts";
+import { fieldsIn } from "../object-fields.ts";
 import { translatedInstallations } from "./former-operator.ts";
 
 const POOLS = `/apis/${apiVersionOf(PRODUCT_API)}/ippools`;

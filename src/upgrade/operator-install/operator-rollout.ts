@@ -3,8 +3,9 @@ import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
+import { listAt, textAt } from "../../release/live-object.ts";
 import type { StepSite } from "../engine/step.ts";
-import { listAt, numberAt, textAt } from "../object-fields.ts";
+import { numberAt } from "../object-fields.ts";
 import { OPERATOR_DEPLOYMENT } from "./former-operator.ts";
 
 const STATUSES = `/apis/${apiVersionOf(OPERATOR_API)}/${identity.product}statuses`;

@@ -6,10 +6,10 @@ import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import { isObject } from "../../model/shape.ts";
 import { ADMISSION_API } from "../../release/admission/policy-objects.ts";
+import { listAt } from "../../release/live-object.ts";
 import { MANAGED_BY_TEXT } from "../../release/managed-by-label.ts";
 import { readBackedUp, restoreBackedUp } from "../engine/restore-objects.ts";
 import type { PlannedChange, StepSite } from "../engine/step.ts";
-import { listAt } from "../object-fields.ts";
 import { waitForFormerAgents } from "./former-agents.ts";
 import { OPERATOR_DEPLOYMENT } from "./former-operator.ts";
 

@@ -11,9 +11,10 @@ import { REFUSED_SPEC_FIELDS } from "../../model/installation/spec.ts";
 import { formatProblem } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
+import { listAt } from "../../release/live-object.ts";
 import type { Obstacle } from "../engine/facts.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
-import { fieldsIn, listAt } from "../object-fields.ts";
+import { fieldsIn } from "../object-fields.ts";
 
 export interface Translated {
   readonly spec: Fields;

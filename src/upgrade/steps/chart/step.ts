@@ -1,6 +1,7 @@
 /** Rules 4 and 5: the chart of this release by the real Helm, with the values that the user gave the former one. */
 import { identity } from "../../../identity.ts";
 import type { ClusterObjects } from "../../../kube/objects.ts";
+import { textAt } from "../../../release/live-object.ts";
 import { objectPath } from "../../../release/object-kinds.ts";
 import { planForced } from "../../engine/apply-forced.ts";
 import type { ChartRelease, Obstacle } from "../../engine/facts.ts";
@@ -13,7 +14,7 @@ import {
   secretPath,
   valuesOf,
 } from "../../helm-releases.ts";
-import { fieldsIn, textAt } from "../../object-fields.ts";
+import { fieldsIn } from "../../object-fields.ts";
 import {
   OPERATOR_DEPLOYMENT,
   planFormerOperator,

@@ -6,10 +6,10 @@
 import { identity, OPERATOR_API } from "../../../identity.ts";
 import type { ClusterObjects } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
+import { textAt } from "../../../release/live-object.ts";
 import { groupPath } from "../../../release/object-kinds.ts";
 import { FORMER_API } from "../../former-names.ts";
 import { packRelease, unpackRelease } from "../../helm-releases.ts";
-import { textAt } from "../../object-fields.ts";
 
 export interface StrippedManifest {
   readonly manifest: string;

@@ -4,13 +4,13 @@ import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
 import { listFollower } from "../../../release/admission/policies.ts";
 import type { KubeObject } from "../../../release/kube-object.ts";
+import { listAt } from "../../../release/live-object.ts";
 import { describeObject, objectPath } from "../../../release/object-kinds.ts";
 import { notesForServer, servedBy } from "../../../release/older-servers.ts";
 import { applyForced, planForced, unapplied } from "../../engine/apply-forced.ts";
 import type { Obstacle } from "../../engine/facts.ts";
 import type { PlanningSite, Step, StepSite } from "../../engine/step.ts";
 import { unestablished, untilEstablished } from "../../established-definitions.ts";
-import { listAt } from "../../object-fields.ts";
 
 export const definitionsStep: Step = {
   name: "definitions",

@@ -1,10 +1,11 @@
 /** The objects that Helm has to recognize as those of the release before it may change them. */
 import { apiVersionOf, identity, OPERATOR_API } from "../../../identity.ts";
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
+import { textAt } from "../../../release/live-object.ts";
 import { objectPath } from "../../../release/object-kinds.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "../../../release/workloads/names.ts";
 import type { TargetRelease } from "../../engine/target-release.ts";
-import { fieldsIn, textAt } from "../../object-fields.ts";
+import { fieldsIn } from "../../object-fields.ts";
 
 export interface ReleaseObject {
   /** `ServiceAccount vendor-operator/vendor-operator` */

@@ -2,10 +2,11 @@
 import { PluginError } from "../../../errors.ts";
 import { identity } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
+import { textAt } from "../../../release/live-object.ts";
 import { restoreBackedUp } from "../../engine/restore-objects.ts";
 import type { PlanningSite, Step } from "../../engine/step.ts";
 import { movingRelease, releaseRecords, releaseSecrets } from "../../helm-releases.ts";
-import { fieldsIn, textAt } from "../../object-fields.ts";
+import { fieldsIn } from "../../object-fields.ts";
 import { operatorReports, untilNone } from "../../operator-install/operator-rollout.ts";
 
 export const releaseSecretsStep: Step = {
