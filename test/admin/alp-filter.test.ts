@@ -1,5 +1,5 @@
 /** The filters of `deploy/alp/` in a configuration of real Envoy: it checks them, and starts nothing. */
-import { describe, expect } from "bun:test";
+import { afterAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { partIfBuilt } from "../parts/build.ts";
@@ -8,13 +8,16 @@ import { testNeeding } from "../support/needs.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const envoy = partIfBuilt("envoy");
+const folder = temporaryDirectory("alp-filter");
+afterAll(() => folder.remove());
+
 const TYPES = "type.googleapis.com/envoy.extensions.filters";
 
 /** The one for mesh 1.6 is for an Envoy whose API no newer one has. */
 describe.each(["envoy-filter-1.7", "envoy-filter"])("deploy/alp/%s.yaml", (name) => {
   testNeeding(envoyProblem())("is accepted by Envoy", async () => {
     const [cluster, network, http] = patchesOf(name);
-    const path = join(temporaryDirectory("alp-filter").path, "envoy.json");
+    const path = join(folder.path, `${name}.json`);
     await Bun.write(path, JSON.stringify(configWith({ cluster, network, http })));
     const program = "path" in envoy ? envoy.path : "";
     const { exitCode, stderr } = Bun.spawnSync([program, "--mode", "validate", "--log-level", "error", "-c", path]);
