@@ -54,7 +54,7 @@ const SAME_LAYER = {
 };
 
 /** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
-const ADMIN_PACKAGES = "^node_modules/(diff|yaml)/";
+const ADMIN_PACKAGES = "^node_modules/(diff|json-p3|yaml)/";
 
 /** What release/ may import. Of kube/ types, and what compares versions of servers. */
 const PURE =
@@ -172,7 +172,7 @@ module.exports = {
     },
     {
       name: "admin-packages-in-admin-only",
-      comment: "only the admin tool loads the packages that find places in YAML and compare texts",
+      comment: "only the admin tool loads the packages that find places in YAML, compare texts and apply JSON patches",
       severity: "error",
       from: { path: "^src/bin/", pathNot: "^src/bin/(main|admin)\\.ts$" },
       to: { path: ADMIN_PACKAGES, reachable: true },

@@ -81,7 +81,7 @@ function continued(line: string): string {
   return line.trim() === "" ? " ." : ` ${line}`;
 }
 
-const LICENSE_FILES = ["LICENSE", "LICENSE.md", "LICENSE.txt"];
+const LICENSE_FILES = ["LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE"];
 
 function licenseTextOf(name: string): string | undefined {
   const files = LICENSE_FILES.map((file) => join(REPOSITORY, "node_modules", name, file));

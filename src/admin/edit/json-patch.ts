@@ -1,153 +1,83 @@
-/** JSON patch (RFC 6902): a list of operations, each at a JSON pointer (RFC 6901). All of them, or an error. */
+/**
+ * JSON patch (RFC 6902): a list of operations, each at a JSON pointer (RFC 6901). All of them, or an error.
+ *
+ * The package json-p3 changes a copy. Checked before is what it would do differently, or refuse without naming the place.
+ */
+import { apply, JSONPointer, type JSONValue } from "json-p3";
+import * as v from "valibot";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
+import { PatchError } from "./patch-error.ts";
 
-/** Says which operation cannot be done, and why. */
-export class PatchError extends Error {
-  override readonly name = "PatchError";
-}
+const POINTER = v.pipe(
+  v.string('is missing; give it a JSON pointer such as "/spec/cidr"'),
+  v.regex(/^(\/|$)/, ({ input }) => `${quoted(input)} does not begin with "/"`),
+  v.transform((text) => new JSONPointer(text)),
+);
+const VALUE = v.custom<JSONValue>((value) => value !== undefined, "is missing; give it a value");
+const OPERATION = v.variant(
+  "op",
+  [
+    v.object({ op: v.picklist(["add", "replace", "test"]), path: POINTER, value: VALUE }),
+    v.object({ op: v.literal("remove"), path: POINTER }),
+    v.object({ op: v.picklist(["move", "copy"]), path: POINTER, from: POINTER }),
+  ],
+  ({ input }) => `${quoted(input)} is not an operation; use add, remove, replace, move, copy or test`,
+);
+type Operation = v.InferOutput<typeof OPERATION>;
 
 export function jsonPatch(target: unknown, operations: readonly unknown[]): unknown {
-  return operations.reduce<unknown>((value, operation, index) => {
+  let patched = copied(target);
+  for (const [index, operation] of operations.entries()) {
     try {
-      return applyOperation(value, operation);
+      patched = applyOperation(patched, decodeOperation(copied(operation)));
     } catch (failure) {
-      if (!(failure instanceof PatchError)) throw failure;
-      throw new PatchError(`operation ${index + 1}: ${failure.message}`);
+      throw failure instanceof PatchError ? new PatchError(`operation ${index + 1}: ${failure.message}`) : failure;
     }
-  }, target);
+  }
+  return structuredClone(patched);
 }
 
-function applyOperation(target: unknown, operation: unknown): unknown {
+/** Shares nothing, not even within itself. Objects have no prototype: else the package would set it as "__proto__". */
+function copied(value: unknown): JSONValue {
+  if (Array.isArray(value)) return value.map(copied);
+  if (!isObject(value)) return value as JSONValue;
+  const members = Object.entries(value).map(([name, member]) => [name, copied(member)]);
+  return Object.assign(Object.create(null), Object.fromEntries(members));
+}
+
+function decodeOperation(operation: unknown): Operation {
   if (!isObject(operation)) throw new PatchError("it is not an object");
-  const { op } = operation;
-  const path = pointerOf(operation, "path");
-  switch (op) {
-    case "add":
-      return added(target, path, valueIn(operation));
-    case "remove":
-      return removed(target, path);
-    case "replace":
-      return replaced(target, path, valueIn(operation));
-    case "move": {
-      const from = pointerOf(operation, "from");
-      if (isInside(path, from)) throw new PatchError(`${textOf(from)} cannot be moved into itself`);
-      return added(removed(target, from), path, valueAt(target, from));
-    }
-    case "copy":
-      return added(target, path, valueAt(target, pointerOf(operation, "from")));
-    case "test": {
-      if (Bun.deepEquals(valueAt(target, path), valueIn(operation))) return target;
-      throw new PatchError(`${textOf(path)} is ${quoted(valueAt(target, path))}, not ${quoted(operation["value"])}`);
-    }
-    default:
-      throw new PatchError(`op: ${quoted(op)} is not an operation; use add, remove, replace, move, copy or test`);
+  const decoded = v.safeParse(OPERATION, { path: undefined, from: undefined, value: undefined, ...operation });
+  if (decoded.success) return decoded.output;
+  throw new PatchError(`${v.getDotPath(decoded.issues[0])}: ${decoded.issues[0].message}`);
+}
+
+/** To copy is to add a copy of what was found (the package would share it), to move is to remove it before. */
+function applyOperation(target: JSONValue, operation: Operation): JSONValue {
+  const { op, path } = operation;
+  if ("from" in operation) {
+    const { from } = operation;
+    const value = copied(valueAt(target, from));
+    if (op === "copy") return applyOperation(target, { op: "add", path, value });
+    if (path.isRelativeTo(from)) throw new PatchError(`${quoted(String(from))} cannot be moved into itself`);
+    return applyOperation(applyOperation(target, { op: "remove", path: from }), { op: "add", path, value });
   }
+  const place = String(path);
+  if (op === "remove" && place === "") throw new PatchError("the whole resource cannot be removed; use delete");
+  const found = valueAt(target, path, op);
+  if (operation.op !== "test") return apply([{ ...operation, path: place }], target);
+  if (Bun.deepEquals(found, operation.value)) return target;
+  throw new PatchError(`${quoted(place)} is ${quoted(found)}, not ${quoted(operation.value)}`);
 }
 
-type Pointer = readonly string[];
-
-function pointerOf(operation: Readonly<Record<string, unknown>>, field: "path" | "from"): Pointer {
-  const text = operation[field];
-  if (typeof text !== "string")
-    throw new PatchError(`${field}: is missing; give it a JSON pointer such as "/spec/cidr"`);
-  if (text === "") return [];
-  if (!text.startsWith("/")) throw new PatchError(`${field}: ${quoted(text)} does not begin with "/"`);
-  return text
-    .slice(1)
-    .split("/")
-    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-}
-
-function textOf(path: Pointer): string {
-  return quoted(path.map((step) => `/${step}`).join(""));
-}
-
-function valueIn(operation: Readonly<Record<string, unknown>>): unknown {
-  if (!Object.hasOwn(operation, "value")) throw new PatchError("value: is missing; give it a value");
-  return operation["value"];
-}
-
-function isInside(path: Pointer, outer: Pointer): boolean {
-  return path.length > outer.length && outer.every((step, index) => step === path[index]);
-}
-
-function missing(path: Pointer): PatchError {
-  return new PatchError(`${textOf(path)} does not exist`);
-}
-
-function valueAt(target: unknown, path: Pointer): unknown {
-  return path.reduce<unknown>((value, step, index) => {
-    const found = memberOf(value, step);
-    if (found === undefined) throw missing(path.slice(0, index + 1));
-    return found;
+/** `undefined` only if `add` may put a value there. */
+function valueAt(target: JSONValue, { tokens }: JSONPointer, op?: Operation["op"]): JSONValue {
+  return tokens.reduce<JSONValue>((value, step, index) => {
+    const isList = Array.isArray(value);
+    const found = isList || isObject(value) ? new Map(Object.entries(value)).get(step) : undefined;
+    const isPlace = isList ? [`${value.length}`, "-"].includes(step) : isObject(value);
+    if (found !== undefined || (op === "add" && isPlace && index === tokens.length - 1)) return found;
+    throw new PatchError(`${quoted(JSONPointer.encode(tokens.slice(0, index + 1)))} does not exist`);
   }, target);
-}
-
-function memberOf(value: unknown, step: string): unknown {
-  if (Array.isArray(value)) return isIndex(step) ? value[Number(step)] : undefined;
-  return isObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
-}
-
-function isIndex(step: string): boolean {
-  return /^(0|[1-9]\d*)$/.test(step);
-}
-
-function added(target: unknown, path: Pointer, value: unknown): unknown {
-  return changedAt(target, path, {
-    inArray(list, step) {
-      const index = step === "-" ? list.length : isIndex(step) ? Number(step) : Number.NaN;
-      if (!(index <= list.length)) throw missing(path);
-      return list.toSpliced(index, 0, value);
-    },
-    inObject: (object, step) => withMember(object, step, value),
-    whole: () => value,
-  });
-}
-
-function replaced(target: unknown, path: Pointer, value: unknown): unknown {
-  valueAt(target, path);
-  return changedAt(target, path, {
-    inArray: (list, step) => list.with(Number(step), value),
-    inObject: (object, step) => withMember(object, step, value),
-    whole: () => value,
-  });
-}
-
-function removed(target: unknown, path: Pointer): unknown {
-  valueAt(target, path);
-  return changedAt(target, path, {
-    inArray: (list, step) => list.toSpliced(Number(step), 1),
-    inObject: (object, step) => Object.fromEntries(Object.entries(object).filter(([name]) => name !== step)),
-    whole: () => {
-      throw new PatchError("the whole resource cannot be removed; use delete");
-    },
-  });
-}
-
-interface Changes {
-  inArray(list: readonly unknown[], step: string): unknown;
-  inObject(object: Readonly<Record<string, unknown>>, step: string): unknown;
-  whole(): unknown;
-}
-
-/** Copies what is on the way to the path, and changes its last step. */
-function changedAt(target: unknown, path: Pointer, changes: Changes, done: Pointer = []): unknown {
-  const [step, ...rest] = path;
-  if (step === undefined) return changes.whole();
-  if (rest.length === 0) {
-    if (Array.isArray(target)) return changes.inArray(target, step);
-    if (isObject(target)) return changes.inObject(target, step);
-    throw missing(done);
-  }
-  const here = [...done, step];
-  const inner = memberOf(target, step);
-  if (inner === undefined) throw missing(here);
-  const changed = changedAt(inner, rest, changes, here);
-  if (Array.isArray(target)) return target.with(Number(step), changed);
-  return isObject(target) ? withMember(target, step, changed) : target;
-}
-
-function withMember(object: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
-  return Object.fromEntries(new Map([...Object.entries(object), [name, value]]));
 }

@@ -7,14 +7,14 @@ import { parseDocument } from "../manifest/parse-document.ts";
 import { readText } from "../manifest/sources.ts";
 import { parseReference } from "../resources/reference.ts";
 import { changeNamed } from "./change-named.ts";
-import { jsonPatch, PatchError } from "./json-patch.ts";
 import { mergePatch } from "./merge-patch.ts";
+import { PatchError } from "./patch-error.ts";
 import { strategicPatch } from "./strategic-patch.ts";
 
 export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const { kind, name, rest } = parseReference(given);
   if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also ${quoted(rest[0])}`);
-  const change = parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");
+  const change = await parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");
   return changeNamed(context, given, {
     ...{ kind, name },
     change,
@@ -31,12 +31,13 @@ async function patchText(context: Terminal & Files, given: Given): Promise<strin
 }
 
 /** Returns what the patch does to a resource. */
-function parsePatch(text: string, type: string): (resource: unknown) => unknown {
+async function parsePatch(text: string, type: string): Promise<(resource: unknown) => unknown> {
   const parsed = parseDocument({ text, line: 1 });
   if (!parsed.ok) throw new PluginError("decode-failure", `Cannot read the patch: ${parsed.problems.join("; ")}`);
   const { value } = parsed;
   if (type === "json") {
     if (!Array.isArray(value)) throw new UsageError("A JSON patch must be a list of operations; use --type merge");
+    const { jsonPatch } = await import("./json-patch.ts");
     return orExplain((resource) => jsonPatch(resource, value));
   }
   if (!isObject(value)) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { PatchError } from "./json-patch.ts";
+import { PatchError } from "./patch-error.ts";
 import { strategicPatch } from "./strategic-patch.ts";
 
 const TARGET = { metadata: { labels: { a: "1", b: "2" } }, spec: { cidr: "10.0.0.0/24", allowedUses: ["Workload"] } };

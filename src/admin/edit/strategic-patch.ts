@@ -5,7 +5,7 @@
  */
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
-import { PatchError } from "./json-patch.ts";
+import { PatchError } from "./patch-error.ts";
 
 const DIRECTIVE = "$patch";
 

@@ -49,6 +49,16 @@ describe("COMMANDS", () => {
     expect(loaded.values().reduce((sum, lines) => sum + lines, 0)).toBeLessThan(MOST_LINES);
   });
 
+  test("load the package of JSON patches for these alone", async () => {
+    const files = [...new Bun.Glob("**/*.ts").scanSync(SOURCES)].filter((path) => !path.endsWith(".test.ts"));
+    const texts = await Promise.all(files.map((path) => Bun.file(resolve(SOURCES, path)).text()));
+    const start = await loadedWith(resolve(import.meta.dir, "run.ts"));
+    const patch = await loadedWith(resolve(SOURCES, "admin/edit/patch.ts"));
+
+    expect(files.filter((_, index) => texts[index]?.includes('"json-p3"'))).toEqual(["admin/edit/json-patch.ts"]);
+    expect([...start.keys(), ...patch.keys()]).not.toContain("admin/edit/json-patch.ts");
+  });
+
   test.each([...commandsIn(COMMANDS)].map((command) => [command.name, command] as const))(
     "%s: its code is loaded when it is called",
     async (_, command) => {
