@@ -28,7 +28,7 @@ const LAYERS = [
   ["linux", "kube", "log", "health", "grpc"],
   ["datastore"],
   ["ipam", "policy", "firewall", "routing", "alp/mesh"],
-  ["plugin", "chained"],
+  ["plugin", "chained", "flows"],
   ["upkeep", "release"],
   ["alp"],
   ["agent", "alp/command", "alp/upgrade", "controllers", "operator", "admin", "upgrade"],

@@ -29,11 +29,26 @@ const limitNumber = v.pipe(
 const NOT_A_VNI = "is not a VXLAN network identifier; use a whole number from 1 to 16777215";
 const vniNumber = v.pipe(v.number(), v.integer(NOT_A_VNI), v.minValue(1, NOT_A_VNI), v.maxValue(16_777_215, NOT_A_VNI));
 
+const NOT_A_SIZE = "is not a size in megabytes; use a whole number from 8 to 100000";
+const megabytes = v.pipe(v.number(), v.integer(NOT_A_SIZE), v.minValue(8, NOT_A_SIZE), v.maxValue(100_000, NOT_A_SIZE));
+const NOT_A_RATE = "is not a number per second; use a whole number from 1 to 100000";
+const perSecond = v.pipe(v.number(), v.integer(NOT_A_RATE), v.minValue(1, NOT_A_RATE), v.maxValue(100_000, NOT_A_RATE));
+/** In place of a path. */
+export const NO_FILE = "None";
+const FILE_OR_NONE = /^(None|\/.*[^/])$/;
+const logFile = v.pipe(v.string(), v.regex(FILE_OR_NONE, 'is not an absolute path of a file; use one, or "None"'));
+
 const specSchema = v.object({
   bgp: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
   defaultEndpointToHostAction: v.exactOptional(v.picklist(["Accept", "Drop", "Return"])),
   failsafeInboundHostPorts: v.exactOptional(v.array(hostPort)),
   failsafeOutboundHostPorts: v.exactOptional(v.array(hostPort)),
+  flowDeniedPerSecond: v.exactOptional(perSecond),
+  flowHistoryAge: v.exactOptional(durationField("24h")),
+  flowHistoryMegabytes: v.exactOptional(megabytes),
+  flowLogFile: v.exactOptional(logFile),
+  flows: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
+  flowsPerSecond: v.exactOptional(perSecond),
   healthEnabled: v.exactOptional(v.boolean()),
   healthHost: v.exactOptional(v.string()),
   healthPort: v.exactOptional(portNumber),
@@ -99,6 +114,12 @@ const DEFAULTS: NodeAgentSettings = {
   // SSH, BGP, etcd, the API server: a wrong policy must not lock the operator out of a host.
   failsafeInboundHostPorts: [...TCP(22, 179, 2379, 2380, 5473, 6443, 6666, 6667), ...UDP(68)],
   failsafeOutboundHostPorts: [...TCP(179, 2379, 2380, 5473, 6443, 6666, 6667), ...UDP(53, 67)],
+  flowDeniedPerSecond: 10,
+  flowHistoryAge: "24h",
+  flowHistoryMegabytes: 100,
+  flowLogFile: NO_FILE,
+  flows: "Disabled",
+  flowsPerSecond: 500,
   healthEnabled: true,
   healthHost: "localhost",
   healthPort: 9099,

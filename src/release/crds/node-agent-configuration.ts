@@ -72,6 +72,16 @@ export const NODE_AGENT_CONFIGURATION: ReleasedKinds = {
         "Ports of others that no policy closes for hosts (default: DNS, DHCP, BGP, etcd, the API server)",
         HOST_PORT,
       ),
+      "spec.flowDeniedPerSecond":
+        "How many packets that a rule denies are recorded in a second, for each rule (default: 10); the others are counted",
+      "spec.flowHistoryAge": "How long flows are kept on the node (default: 24h)",
+      "spec.flowHistoryMegabytes": "How large the history of flows on the node becomes at most (default: 100)",
+      "spec.flowLogFile":
+        'File on the node that flows are also written to, a line of JSON each, rotated (default: "None")',
+      "spec.flows":
+        "Record who talks to whom, and which rule decided (default: Disabled); Enabled switches counters and times of the kernel's connection table on",
+      "spec.flowsPerSecond":
+        "How many connections are recorded one by one in a second (default: 500); more are only in the roll-ups",
       "spec.healthEnabled": "Serve /liveness and /readiness (default: true)",
       "spec.healthHost": "Address to serve them at (default: localhost)",
       "spec.healthPort": "Port to serve them at (default: 9099)",

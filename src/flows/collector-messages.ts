@@ -1,0 +1,64 @@
+/**
+ * What the agent and its collector of flows tell each other: a line of JSON each, over the stdin and stdout of the collector.
+ *
+ *   agent ── settings, rules, names, resources ──> collector ── who has these addresses?, numbers in use, facts ──> agent
+ */
+import * as v from "valibot";
+import type { FlowLosses } from "./flow-record.ts";
+
+/** Who has an address; `outside` if nobody does. */
+export const endNameSchema = v.object({
+  kind: v.picklist(["pod", "container", "host", "service", "network set", "outside"]),
+  namespace: v.exactOptional(v.string()),
+  name: v.exactOptional(v.string()),
+  owner: v.exactOptional(v.object({ kind: v.string(), name: v.string() })),
+  labels: v.exactOptional(v.record(v.string(), v.string())),
+  node: v.exactOptional(v.string()),
+  /** A workload or interface of this node. */
+  isLocal: v.exactOptional(v.literal(true)),
+  /** Of a pod or container, for `flows explain`: its record in the datastore, as JSON. */
+  endpoint: v.exactOptional(v.string()),
+});
+export type EndName = Readonly<v.InferOutput<typeof endNameSchema>>;
+
+export interface CollectorSettings {
+  readonly node: string;
+  /** UDP port of VXLAN: packets between nodes are no flows. */
+  readonly vxlanPort: number;
+  readonly historyMegabytes: number;
+  readonly historyMilliseconds: number;
+  /** Connections recorded one by one in a second; more are only in the roll-ups. */
+  readonly mostPerSecond: number;
+  /** JSON lines; `undefined`: none. */
+  readonly logFile?: string;
+}
+
+export type ToCollector =
+  | { readonly kind: "settings"; readonly settings: CollectorSettings }
+  /** What the numbers in labels stand for: the comment of the rule. Before a rule with a new number is in the kernel. */
+  | { readonly kind: "rules"; readonly rules: readonly (readonly [number: number, comment: string])[] }
+  /** These numbers stand for nothing any more. */
+  | { readonly kind: "rules gone"; readonly numbers: readonly number[] }
+  /**
+   * Answers, and later changes, of addresses that were asked for, and of all addresses of this node, which nobody has to ask
+   * for. `port`: of a Service, whose address alone says nothing: `ADDRESS PROTOCOL PORT`.
+   */
+  | { readonly kind: "names"; readonly names: readonly (readonly [key: string, name: EndName])[] }
+  /** Resources that policy depends on, for `flows explain`; `value` absent: it is gone. */
+  | {
+      readonly kind: "resources";
+      readonly resources: readonly { readonly kind: string; readonly key: string; readonly value?: string }[];
+    }
+  /** How many packets each denying rule of the kernel has dropped, to know what was suppressed: [comment, packets]. */
+  | { readonly kind: "denied"; readonly counts: readonly (readonly [comment: string, packets: number])[] };
+
+export type FromCollector =
+  /** It waits for rules, names and resources. */
+  | { readonly kind: "ready" }
+  | { readonly kind: "who"; readonly keys: readonly string[] }
+  /** The addresses are not needed any more. */
+  | { readonly kind: "forget"; readonly keys: readonly string[] }
+  /** Every number that was in the label of a connection in one whole look at the connection table that began at `since`. */
+  | { readonly kind: "numbers in use"; readonly since: number; readonly numbers: readonly number[] }
+  /** Once a second, for metrics: text in the format of Prometheus. */
+  | { readonly kind: "facts"; readonly losses: FlowLosses; readonly metrics: string };
