@@ -1,0 +1,31 @@
+/** What the collector hands on: to the history of the node, its JSON lines, its metrics and those who follow. */
+import type { FlowLosses, FlowRecord } from "../../flows/flow-record.ts";
+
+/** A record, and for `flows explain` the records of its ends in the datastore, as JSON (`EndName.endpoint`). */
+export interface SeenFlow {
+  readonly record: FlowRecord;
+  readonly source?: string;
+  /** Of who answers: of the backend if there is one. */
+  readonly destination?: string;
+}
+
+export interface SeenResource {
+  readonly kind: string;
+  readonly key: string;
+  /** Absent: it is gone. */
+  readonly value?: string;
+}
+
+/** No method throws or waits: what cannot be stored is counted. */
+export interface FlowSink {
+  /**
+   * What is new or has changed; a record with a known ID replaces the former one. Its counters are those since the connection
+   * began. `overLimit`: what is only summed in the roll-ups. Each of these is put once, when it has ended or was denied.
+   */
+  put(records: readonly SeenFlow[], overLimit: readonly FlowRecord[]): void;
+  /** Resources that policy depends on, from this time on. */
+  putResources(resources: readonly SeenResource[], since: number): void;
+}
+
+/** The losses that the collector counts itself. */
+export type CollectorLosses = Omit<FlowLosses, "notStored" | "notLogged" | "withoutCollector">;
