@@ -23,6 +23,9 @@ export const PRODUCT_API: GroupVersion = { group: names.apiGroup, version: "v3" 
 /** Where releases up to v3.28 stored their resources, behind an aggregated API. */
 export const FORMER_API: GroupVersion = { group: `crd.${names.apiGroup}`, version: "v1" };
 
+/** `flows.vendor.org/v1`: flows of the whole cluster, an API that the controllers serve behind the API server. */
+export const FLOWS_API: GroupVersion = { group: `flows.${names.apiGroup}`, version: "v1" };
+
 /** The container that decided about requests in pods of a mesh, up to v3.28. */
 export const FORMER_SIDECAR = "dikastes";
 

@@ -7,6 +7,7 @@ import { EXIT_FAILED, EXIT_OK } from "../admin/main/command.ts";
 import type { Call, Clock, Context, Files, Host, HostNetwork, PolicyTable } from "../admin/main/context.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/main/interruption.ts";
 import { runAdmin } from "../admin/main/run.ts";
+import type { KubeAccess } from "../config/kube-access.ts";
 import { runDirectoryOf } from "../config/run-directory.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
@@ -40,6 +41,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const warn = (message: string) => stderr(`Warning: ${message}\n`);
   const reportSilence = (url: string, left: number) =>
     stderr(`etcd at ${url} does not answer; waiting up to ${Math.ceil(left / 1_000)} s more\n`);
+  const openClient = async (access: KubeAccess) => {
+    const options = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
+    return (await import("../kube/client.ts")).openKubeClient(access, { ...options, program: identity.adminTool });
+  };
   const context: Context = {
     env: environment,
     signal: stopping.signal,
@@ -58,10 +63,8 @@ export async function run(args: readonly string[]): Promise<number> {
     ...POLICY_TABLE,
     openDatastore: async (settings) =>
       (await import("../datastore/open.ts")).openDatastore(settings, { environment, warn, onSilence: reportSilence }),
-    openKubeClient: async (access) => {
-      const options = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
-      return (await import("../kube/client.ts")).openKubeClient(access, { ...options, program: identity.adminTool });
-    },
+    openKubeClient: openClient,
+    openKubeLines: openClient,
     ...CLOCK,
   };
   const code = await runAdmin(args, context);

@@ -23,3 +23,8 @@ export function natLockPath(environment: Environment): string {
 export function callSocketPath(environment: Environment): string {
   return `${agentDirectory(environment)}/calls.sock`;
 }
+
+/** Where root asks for the flows of this node. */
+export function flowSocketPath(environment: Environment): string {
+  return `${runDirectoryOf(environment)}/flows.sock`;
+}

@@ -50,3 +50,14 @@ export interface KubeClient {
   /** Ends all requests and watches. */
   close(): Promise<void>;
 }
+
+/** For responses that go on for hours. */
+export interface KubeLines {
+  /**
+   * The lines of the response to a GET, each as soon as it is there, until the server or `signal` ends it. Throws a PluginError
+   * for a refusal (`requireOk()`) and for a broken connection.
+   */
+  lines(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<string>;
+  /** Ends all responses. */
+  close(): Promise<void>;
+}

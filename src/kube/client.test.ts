@@ -6,7 +6,7 @@ import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { SYSTEM_TIMERS } from "../timers.ts";
-import type { KubeClient, WatchEvent } from "./api.ts";
+import type { KubeClient, KubeLines, WatchEvent } from "./api.ts";
 import { openKubeClient } from "./client.ts";
 import { mayHaveTakenEffect } from "./failure.ts";
 
@@ -358,6 +358,77 @@ describe("TLS of a KubeClient", () => {
     await Bun.write(file, kubeconfigText(api.url, {}, { ...cluster, "tls-server-name": "other.example" }));
     const failure = await rejectionOf(() => withClient({ kubeconfigs: [file] }, (client) => client.request(POD)));
     expect(failure.message).toContain("not valid for this host name");
+  });
+});
+
+describe("KubeLines.lines()", () => {
+  const PATH = "/apis/flows.example.org/v1/flows";
+
+  async function linesOf(apiRoot: string, work: (lines: AsyncIterable<string>) => Promise<void>): Promise<void> {
+    const client: KubeLines = await openKubeClient({ apiRoot }, meansWith());
+    await work(client.lines(PATH, { follow: "true" }, new AbortController().signal)).finally(() => client.close());
+  }
+
+  test("gives each line as soon as it is there, also one that comes in two parts", async () => {
+    const { promise: isFirstRead, resolve } = Promise.withResolvers<void>();
+    using api = imitateApi(() => {
+      return new Response(
+        (async function* () {
+          yield new TextEncoder().encode('{"a":1}\n{"b"');
+          await isFirstRead;
+          yield new TextEncoder().encode(":2}\n");
+        })(),
+      );
+    });
+    const read: string[] = [];
+    await linesOf(api.url, async (lines) => {
+      for await (const line of lines) {
+        read.push(line);
+        resolve();
+      }
+    });
+
+    expect(read).toEqual(['{"a":1}', '{"b":2}']);
+    expect(api.requests[0]?.url).toBe(`${api.url}${PATH}?follow=true`);
+  });
+
+  test("throws the refusal of the server, with the permission that is missing", async () => {
+    const message = 'flows is forbidden: User "a" cannot list resource "flows"';
+    using api = imitateApi(() => new Response(JSON.stringify({ kind: "Status", message }), { status: 403 }));
+    const failure = await rejectionOf(() => linesOf(api.url, async (lines) => void (await Array.fromAsync(lines))));
+
+    expect(String(failure)).toContain(message);
+    expect(failure).toMatchObject({
+      kind: "api-unavailable",
+      details: expect.stringContaining('resources: ["flows"]'),
+    });
+  });
+
+  test("throws if the connection breaks, and ends quietly if the caller stops", async () => {
+    using api = imitateApi(
+      () =>
+        new Response(
+          (async function* () {
+            yield new TextEncoder().encode("1\n");
+            await new Promise(() => {});
+          })(),
+        ),
+    );
+    const stop = new AbortController();
+    const client: KubeLines = await openKubeClient({ apiRoot: api.url }, meansWith());
+    const read: string[] = [];
+    for await (const line of client.lines(PATH, {}, stop.signal)) {
+      read.push(line);
+      stop.abort();
+    }
+    expect(read).toEqual(["1"]);
+
+    const broken = () =>
+      linesOf(api.url, async (lines) => {
+        for await (const _ of lines) api[Symbol.dispose]();
+      });
+    expect(await rejectionOf(broken)).toMatchObject({ kind: "api-unavailable" });
+    await client.close();
   });
 });
 

@@ -14,7 +14,7 @@ import { type ErrorKind, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { SYSTEM_TIMERS, type Timers } from "../timers.ts";
 import { VERSION } from "../version.ts";
-import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "./api.ts";
+import type { KubeClient, KubeLines, KubeRequest, KubeResponse, WatchEvent } from "./api.ts";
 import { type Connection, type ConnectionMeans, openConnection } from "./connection.ts";
 import type { Credentials } from "./credentials.ts";
 import {
@@ -29,7 +29,7 @@ import {
 import { requireOk } from "./require-ok.ts";
 import { LIMITS, type Limits, Retries } from "./retries.ts";
 import { missingRolesPause, retryAfterMilliseconds } from "./retry-after.ts";
-import { eventsOf } from "./watch-stream.ts";
+import { eventsOf, linesOf } from "./watch-stream.ts";
 
 export interface KubeMeans extends ConnectionMeans {
   /** Milliseconds that never go back. */
@@ -62,7 +62,7 @@ export type Fetch = (url: string, options: BunFetchRequestInit) => Promise<Answe
 export type OpenKubeClient = (access: KubeAccess, means: KubeMeans) => Promise<KubeClient>;
 
 /** Reads the files that `access` names; connects with the first request. */
-export async function openKubeClient(access: KubeAccess, means: KubeMeans): Promise<KubeClient> {
+export async function openKubeClient(access: KubeAccess, means: KubeMeans): Promise<KubeClient & KubeLines> {
   return new FetchClient(await openConnection(access, means), means);
 }
 
@@ -97,7 +97,7 @@ interface Attempt {
   readonly protocol: "http2" | "http1.1";
 }
 
-class FetchClient implements KubeClient {
+class FetchClient implements KubeClient, KubeLines {
   private readonly closing = new AbortController();
   private readonly server: string;
   private readonly kind: ErrorKind;
@@ -152,6 +152,27 @@ class FetchClient implements KubeClient {
       silence.cancel();
     }
     if (silence.signal.aborted && !signal.aborted) yield { type: "SILENT", text: "{}" };
+  }
+
+  async *lines(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<string> {
+    const request: KubeRequest = { method: "GET", path, query };
+    const silence = new Silence(this.timers);
+    const ends = AbortSignal.any([signal, this.closing.signal, silence.signal]);
+    const stopped = AbortSignal.any([signal, this.closing.signal]);
+    try {
+      const attempt: Attempt = { url: this.urlOf(path, query), request, signal: ends, protocol: "http1.1" };
+      const { response, refusal: text } = await this.startWatch(attempt, silence);
+      if (text === undefined) yield* linesOf(response.body ?? empty());
+      else {
+        const { status } = response;
+        requireOk(status === 401 ? await this.unauthorized(text) : { status, text }, request, this.kind);
+      }
+    } catch (error) {
+      if (stopped.aborted) return;
+      throw error instanceof PluginError ? error : this.unavailable(await this.explain(error));
+    } finally {
+      silence.cancel();
+    }
   }
 
   /** The events of a watch that the server has accepted. */

@@ -8,7 +8,7 @@ export async function* eventsOf(body: AsyncIterable<Uint8Array>): AsyncIterable<
   for await (const line of linesOf(body)) yield eventOf(line);
 }
 
-async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncIterable<string> {
+export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncIterable<string> {
   const decoder = new TextDecoder();
   let pending: string[] = [];
   for await (const chunk of body) {

@@ -31,6 +31,7 @@ export interface AdminSurroundings {
   readonly store?: Datastore;
   readonly openDatastore?: Context["openDatastore"];
   readonly openKubeClient?: Context["openKubeClient"];
+  readonly openKubeLines?: Context["openKubeLines"];
   readonly hostFacts?: HostFacts;
   readonly runProgram?: Context["runProgram"];
   readonly writeArchive?: Context["writeArchive"];
@@ -136,6 +137,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     }),
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     openKubeClient: surroundings.openKubeClient ?? (() => Promise.reject(new Error("there is no cluster"))),
+    openKubeLines: surroundings.openKubeLines ?? (() => Promise.reject(new Error("there is no cluster"))),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
     runProgram: surroundings.runProgram ?? (async () => undefined),
     writeArchive: surroundings.writeArchive ?? (async () => {}),

@@ -9,7 +9,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { Clock as SteadyClock } from "../../datastore/replica/clock.ts";
 import type { Address, Family } from "../../ip/address.ts";
 import type { HostLinks } from "../../ipam/leaks/host-links.ts";
-import type { KubeClient } from "../../kube/api.ts";
+import type { KubeClient, KubeLines } from "../../kube/api.ts";
 import type { GroupListener } from "../../linux/log-group.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { Tracer } from "../../linux/nftables/trace.ts";
@@ -131,6 +131,8 @@ export interface Cluster {
   readonly datastoreNotice?: DatastoreNotice;
   /** Of the orchestrator's API, for what is not a record of the datastore. */
   openKubeClient(access: KubeAccess): Promise<KubeClient>;
+  /** The same, for responses that go on while the user watches. */
+  openKubeLines(access: KubeAccess): Promise<KubeLines>;
 }
 
 /** Time and chance. */
