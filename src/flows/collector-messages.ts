@@ -21,6 +21,11 @@ export const endNameSchema = v.object({
 });
 export type EndName = Readonly<v.InferOutput<typeof endNameSchema>>;
 
+/** The key by which the name of a Service is asked for: `10.96.0.1 6 443`. `protocol`: its IP number. */
+export function serviceKey(address: string, protocol: number, port: number): string {
+  return `${address} ${protocol} ${port}`;
+}
+
 export interface CollectorSettings {
   readonly node: string;
   /** UDP port of VXLAN: packets between nodes are no flows. */
@@ -37,11 +42,13 @@ export type ToCollector =
   | { readonly kind: "settings"; readonly settings: CollectorSettings }
   /** What the numbers in labels stand for: the comment of the rule. Before a rule with a new number is in the kernel. */
   | { readonly kind: "rules"; readonly rules: readonly (readonly [number: number, comment: string])[] }
+  /** Those of them that accept for the sidecar of the destination, which decides about each request: all of them. */
+  | { readonly kind: "rules with requests"; readonly numbers: readonly number[] }
   /** These numbers stand for nothing any more. */
   | { readonly kind: "rules gone"; readonly numbers: readonly number[] }
   /**
    * Answers, and later changes, of addresses that were asked for, and of all addresses of this node, which nobody has to ask
-   * for. `port`: of a Service, whose address alone says nothing: `ADDRESS PROTOCOL PORT`.
+   * for. The key is an address, or for a Service, whose address alone says nothing, `serviceKey()`.
    */
   | { readonly kind: "names"; readonly names: readonly (readonly [key: string, name: EndName])[] }
   /** Resources that policy depends on, for `flows explain`; `value` absent: it is gone. */

@@ -32,6 +32,8 @@ export const UNKNOWN_RULES = {
   "event lost": "the kernel could not tell that the connection began",
   "several rules": "rules changed while its first packets passed, and several of them accepted it",
   "not judged": "no rule of this node had to decide",
+  "rule forgotten":
+    "the agent of this node does not know any more which rule wrote the number into the connection's label",
 } as const;
 
 const decisionSchema = v.object({
@@ -40,7 +42,9 @@ const decisionSchema = v.object({
   /** The comment of the rule in the policy table (src/policy/table/rule-comment.ts reads it). */
   rule: v.exactOptional(v.string()),
   /** In place of `rule`. */
-  unknown: v.exactOptional(v.picklist(["older than the switch", "event lost", "several rules", "not judged"])),
+  unknown: v.exactOptional(
+    v.picklist(["older than the switch", "event lost", "several rules", "not judged", "rule forgotten"]),
+  ),
   /** The rule has `http`: the sidecar of the destination decides about each request, which is not in this record. */
   requestsBySidecar: v.exactOptional(v.literal(true)),
 });

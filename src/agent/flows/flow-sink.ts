@@ -25,6 +25,13 @@ export interface FlowSink {
   put(records: readonly SeenFlow[], overLimit: readonly FlowRecord[]): void;
   /** Resources that policy depends on, from this time on. */
   putResources(resources: readonly SeenResource[], since: number): void;
+  /** The current numbers: once a second, if they have changed. */
+  noteLosses(losses: CollectorLosses): void;
+  /**
+   * The records that are still open, at most this many, the newest first. Asked for once, when a collector starts: a connection
+   * that is still there keeps its ID, the others are put as ended.
+   */
+  openRecords(most: number): readonly FlowRecord[];
 }
 
 /** The losses that the collector counts itself. */
