@@ -5,6 +5,7 @@
  */
 import * as v from "valibot";
 import type { FlowLosses } from "./flow-record.ts";
+import type { LinkAccess } from "./link-messages.ts";
 
 /** Who has an address; `outside` if nobody does. */
 export const endNameSchema = v.object({
@@ -57,7 +58,9 @@ export type ToCollector =
       readonly resources: readonly { readonly kind: string; readonly key: string; readonly value?: string }[];
     }
   /** How many packets each denying rule of the kernel has dropped, to know what was suppressed: [comment, packets]. */
-  | { readonly kind: "denied"; readonly counts: readonly (readonly [comment: string, packets: number])[] };
+  | { readonly kind: "denied"; readonly counts: readonly (readonly [comment: string, packets: number])[] }
+  /** Where the controllers are, whose questions it answers; `access` absent: there are none, or the host has no Kubernetes. */
+  | { readonly kind: "link"; readonly access?: LinkAccess };
 
 export type FromCollector =
   /** It waits for rules, names and resources. */
