@@ -53,7 +53,7 @@ export const flowExplanationSchema = v.object({
   flow: flowRecordSchema,
   /** In the order in which the packet passed them. Absent: not kept any more, see `missing`. */
   sides: v.exactOptional(v.array(explainedSideSchema)),
-  /** What is not known any more, in words. */
+  /** What is not known any more, and where the judge disagrees with what was recorded, in words. */
   missing: v.array(v.string()),
 });
 export type FlowExplanation = Readonly<v.InferOutput<typeof flowExplanationSchema>>;

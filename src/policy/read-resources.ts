@@ -103,11 +103,11 @@ const CLOSED = (): NetworkPolicy["spec"] => ({
   egress: [{ action: "Deny" }],
 });
 
-function closedPolicy({ key }: Unreadable): NetworkPolicy {
+export function closedPolicy({ key }: Pick<Unreadable, "key">): NetworkPolicy {
   return networkPolicy.make(nameIn(key), CLOSED());
 }
 
-function closedGlobalPolicy({ key }: Unreadable): GlobalNetworkPolicy {
+export function closedGlobalPolicy({ key }: Pick<Unreadable, "key">): GlobalNetworkPolicy {
   const own = { doNotTrack: false, preDNAT: false, applyOnForward: false };
   return globalNetworkPolicy.make(nameIn(key), { ...CLOSED(), ...own });
 }
