@@ -317,6 +317,8 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
             { kind: "immediate", to: 0, value: hostNumber(5) },
             { kind: "set-meta", key: "mark", from: 0 },
             { kind: "set-ct", key: "mark", from: 0 },
+            { kind: "immediate", to: 4, value: Uint8Array.of(0x20, ...Array<number>(15).fill(0)) },
+            { kind: "set-ct", key: "label", from: 4 },
             { kind: "log", prefix: "n", group: 3 },
             verdict({ kind: "goto", chain: "group" }),
           ],

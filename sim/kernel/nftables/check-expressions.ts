@@ -54,7 +54,7 @@ const META_LENGTH = {
   nfproto: 1,
   l4proto: 1,
 } as const;
-const CT_LENGTH = { state: 4, direction: 1, status: 4, mark: 4, protocol: 1 } as const;
+const CT_LENGTH = { state: 4, direction: 1, status: 4, mark: 4, protocol: 1, label: 16 } as const;
 const FIB_LENGTH = { oif: 4, oifname: 16, type: 4 } as const;
 
 function checkExpression(table: ModelTable, registers: Registers, expression: Expression): void {

@@ -64,7 +64,7 @@ const PARTS: readonly Part[] = [
   ],
   (random) => [
     { kind: "immediate", to: 0, value: hostNumber(1) },
-    { kind: "set-ct", key: "mark", from: register(random) },
+    { kind: "set-ct", key: random.pick(["mark", "label"]), from: register(random) },
   ],
   (random) => [
     loadPort("destination", 0),

@@ -67,7 +67,7 @@ function readCt(fields: Fields): Expression | undefined {
   const from = fields.register(EXPRESSION.ct.from);
   if (key === undefined) return undefined;
   if (to !== undefined) return { kind: "ct", key, to };
-  return from !== undefined && key === "mark" ? { kind: "set-ct", key, from } : undefined;
+  return from !== undefined && (key === "mark" || key === "label") ? { kind: "set-ct", key, from } : undefined;
 }
 
 function readPayload(fields: Fields): Expression | undefined {

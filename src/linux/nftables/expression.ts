@@ -30,7 +30,7 @@ export const META_KEY = {
   l4proto: 16,
 } as const;
 
-export const CT_KEY = { state: 0, direction: 1, status: 2, mark: 3, protocol: 10 } as const;
+export const CT_KEY = { state: 0, direction: 1, status: 2, mark: 3, protocol: 10, label: 13 } as const;
 export const PAYLOAD_BASE = { link: 0, network: 1, transport: 2 } as const;
 export const COMPARISON = { equal: 0, different: 1, less: 2, lessOrEqual: 3, greater: 4, greaterOrEqual: 5 } as const;
 export const FIB_RESULT = { oif: 1, oifname: 2, type: 3 } as const;
@@ -41,7 +41,11 @@ export type Expression =
   | { readonly kind: "meta"; readonly key: keyof typeof META_KEY; readonly to: Register }
   | { readonly kind: "set-meta"; readonly key: "mark" | "nftrace"; readonly from: Register }
   | { readonly kind: "ct"; readonly key: keyof typeof CT_KEY; readonly to: Register }
-  | { readonly kind: "set-ct"; readonly key: "mark"; readonly from: Register }
+  /**
+   * `label`: adds the bits of 16 bytes to those that the connection has. A packet without a connection continues unchanged, as
+   * does one whose connection is older than the first rule with a label: the kernel has no room for one there.
+   */
+  | { readonly kind: "set-ct"; readonly key: "mark" | "label"; readonly from: Register }
   | {
       readonly kind: "payload";
       readonly base: keyof typeof PAYLOAD_BASE;

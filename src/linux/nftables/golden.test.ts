@@ -241,6 +241,12 @@ const GOLDEN: Readonly<Record<string, Golden>> = {
   "add rule inet x c ct mark set 1": {
     changes: rule({ kind: "immediate", to: 0, value: hostNumber(1) }, { kind: "set-ct", key: "mark", from: 0 }),
   },
+  "add rule inet x c ct label set 5": {
+    changes: rule(
+      { kind: "immediate", to: 0, value: Uint8Array.of(0x20, ...Array<number>(15).fill(0)) },
+      { kind: "set-ct", key: "label", from: 0 },
+    ),
+  },
   "flush chain inet x c": { changes: [{ kind: "flush-chain", table, chain: "c" }] },
 };
 

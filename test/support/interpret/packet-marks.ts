@@ -6,6 +6,8 @@ export interface PacketMarks {
   mark: Uint8Array;
   state: ConnectionState;
   connectionMark: Uint8Array;
+  /** Of the connection: only bits are added. */
+  label: Uint8Array;
   /** Which ends of the connection are translated. */
   readonly translated: Set<"source" | "destination">;
   /** What the last rule demanded that translates addresses. The caller carries it out, once. */
@@ -20,5 +22,8 @@ export interface Translation {
 }
 
 export function unmarked(state: ConnectionState = "new"): PacketMarks {
-  return { mark: new Uint8Array(4), state, connectionMark: new Uint8Array(4), translated: new Set() };
+  return {
+    ...{ mark: new Uint8Array(4), state, translated: new Set() },
+    ...{ connectionMark: new Uint8Array(4), label: new Uint8Array(16) },
+  };
 }

@@ -109,7 +109,8 @@ export class RuleRun {
           if (expression.key === "mark") this.marks.mark = read(expression.from, 4).slice();
           break;
         case "set-ct":
-          this.marks.connectionMark = read(expression.from, 4).slice();
+          if (expression.key === "mark") this.marks.connectionMark = read(expression.from, 4).slice();
+          else this.marks.label = merged(this.marks.label, read(expression.from, this.marks.label.length));
           break;
         case "nat":
           this.marks.translation = translationOf(expression, read);
@@ -145,6 +146,8 @@ export class RuleRun {
         );
       case "mark":
         return connectionMark;
+      case "label":
+        return this.marks.label;
       case "direction":
         return Uint8Array.of(0);
       case "protocol":
@@ -189,6 +192,11 @@ export class RuleRun {
     if (holdsIntervals) return findRange(elements, wanted);
     return elements.find((element) => Buffer.compare(element.key, wanted) === 0);
   }
+}
+
+/** Rules can only add bits. */
+function merged(label: Uint8Array, added: Uint8Array): Uint8Array {
+  return label.map((byte, index) => byte | (added[index] ?? 0));
 }
 
 function holds(expression: Extract<Expression, { kind: "compare" | "range" }>, read: Read): boolean {
