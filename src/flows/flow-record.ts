@@ -5,10 +5,9 @@
  * the moment in which it began.
  */
 import * as v from "valibot";
+import { POINTS, type Point } from "../policy/point.ts";
 
-/** Where policy judges a packet, in the order in which a packet passes them. */
-export const POINTS = ["host in", "workload egress", "workload ingress", "host out"] as const;
-export type Point = (typeof POINTS)[number];
+export { POINTS, type Point };
 
 const endSchema = v.object({
   /** `outside`: no pod, node, Service or network set has the address. `hidden`: the reader may not see who it is. */

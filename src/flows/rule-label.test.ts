@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { POINTS } from "./flow-record.ts";
+import { POINTS } from "../policy/point.ts";
 import { labelOf, MOST_RULE_NUMBERS, readLabel } from "./rule-label.ts";
 
 const NUMBERS = [1, 2, 3, 4095, 1_000_000, MOST_RULE_NUMBERS];

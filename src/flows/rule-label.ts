@@ -7,7 +7,7 @@
  * A rule can only add bits to a label. So a field has exactly 12 of its 24 bits: if two rules wrote it, it has more, and is not
  * taken for a third one. There are 2,704,156 such fields; number 1 is the first. Pure.
  */
-import { POINTS, type Point } from "./flow-record.ts";
+import { POINTS, type Point } from "../policy/point.ts";
 
 export const LABEL_BYTES = 16;
 const FIELD_BITS = 24;
