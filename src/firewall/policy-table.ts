@@ -11,6 +11,9 @@ export const DROP_GROUP = 30_308;
 /** No rule reports to it: who listens to the other one holds this one, also while it pauses. */
 export const DROP_LOCK_GROUP = DROP_GROUP + 1;
 
+/** The log group to which rules report the connections that they deny, up to a limit, for the collector of flows. */
+export const FLOW_GROUP = DROP_LOCK_GROUP + 1;
+
 export async function hasPolicyTable(netfilter: NetfilterAccess): Promise<boolean> {
   return (await netfilter.withSocket((socket) => findTable(socket, POLICY_TABLE))) !== undefined;
 }
