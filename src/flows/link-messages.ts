@@ -4,15 +4,16 @@
  *
  *   controllers ── ask, more, cancel ──> collector ── answers, end, failed ──> controllers
  *
- * A question has a number of its own on the link. The collector sends at most `FIRST_CREDIT` lines of an answer, then waits
+ * A question has a number of its own on the link. The collector sends as many lines of an answer as it was asked for, then waits
  * for `more`: so the memory of both is bounded, whoever reads slowly.
  */
 import * as v from "valibot";
 import { flowAnswerSchema } from "./flow-answer.ts";
 
-export const FIRST_CREDIT = 4096;
-/** Lines in one message; the lines of one moment are sent together. */
-export const LINES_PER_MESSAGE = 256;
+/** Lines in one message; those of one moment are sent together. */
+export const LINES_PER_MESSAGE = 64;
+/** Characters in one message, in either direction. A longer one ends the link. */
+export const LONGEST_MESSAGE = 4 * 1024 * 1024;
 
 /** How a collector reaches the controllers. */
 export interface LinkAccess {
@@ -33,9 +34,9 @@ const number = v.pipe(v.number(), v.integer(), v.minValue(1));
 
 export const toNodeSchema = v.variant("kind", [
   /** `target`: path and parameters, as on the socket of the node. */
-  v.object({ kind: v.literal("ask"), number, target: v.string() }),
+  v.object({ kind: v.literal("ask"), number, target: v.string(), lines: number }),
   /** This many lines more may be sent. */
-  v.object({ kind: v.literal("more"), number, lines: v.pipe(v.number(), v.integer(), v.minValue(1)) }),
+  v.object({ kind: v.literal("more"), number, lines: number }),
   v.object({ kind: v.literal("cancel"), number }),
 ]);
 export type ToNode = Readonly<v.InferOutput<typeof toNodeSchema>>;
