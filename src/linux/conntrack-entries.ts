@@ -107,7 +107,8 @@ function sourceIn(tuple: AttributeCursor, family: Family): number | string | und
   return undefined;
 }
 
-function listRequest(family: Family): NetlinkRequest {
+/** Of all tracked connections of a family. */
+export function listRequest(family: Family): NetlinkRequest {
   return {
     action: "list tracked connections",
     type: MESSAGE.list,
