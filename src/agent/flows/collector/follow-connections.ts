@@ -1,0 +1,555 @@
+/**
+ * Turns what the kernel says about connections into records of flows.
+ *
+ *   begins ───┐                        ┌─> a record when its names are known, at the latest after a moment
+ *   entry ────┼─> followed connections ┼─> the same record again when names, counters or rules have changed
+ *   ended ────┘                        └─> the last one, with the kernel's counters and times
+ *
+ * An event of the beginning has the label and no counters, one of the end has counters and no label: both are joined here. What
+ * is followed is bounded, and everything that is left out is counted. Pure: time and messages are arguments, records are results.
+ */
+import type { FlowDecision, FlowRecord } from "../../../flows/flow-record.ts";
+import { STATUS, type TrackedMessage, type TrackedTuple } from "../../../linux/conntrack-message.ts";
+import type { CollectorLosses, SeenFlow } from "../flow-sink.ts";
+import { answering, hasPorts, nameEnds, recordOf } from "./connection-record.ts";
+import { ConnectionStore, MARK } from "./connection-store.ts";
+import { type AddressTexts, type EndNames, endOfRecord, type NamedEnd } from "./end-names.ts";
+import type { RuleDecisions } from "./rule-decisions.ts";
+
+export interface FollowLimits {
+  /** Connections that are followed at the same time. */
+  readonly mostConnections: number;
+  /** Of those that are not followed, how many are remembered, so that their ends are not taken for lost events. */
+  readonly mostLeftOut: number;
+}
+
+export const DEFAULT_LIMITS: FollowLimits = { mostConnections: 200_000, mostLeftOut: 300_000 };
+
+export interface FollowOptions {
+  readonly node: string;
+  readonly vxlanPort: number;
+  /** Of the settings: connections recorded one by one in a second. */
+  readonly mostPerSecond: number;
+}
+
+export interface FollowedFlows {
+  readonly records: readonly SeenFlow[];
+  readonly overLimit: readonly FlowRecord[];
+}
+
+/** Numbers the records of one collector. */
+export class FlowIds {
+  #last = 0;
+  readonly #prefix: string;
+
+  /** `startedAt`: of the collector, in milliseconds since 1970. */
+  constructor(node: string, startedAt: number) {
+    this.#prefix = `${node}-${startedAt.toString(RADIX)}`;
+  }
+
+  next(): number {
+    this.#last += 1;
+    return this.#last;
+  }
+
+  text(number: number): string {
+    return `${this.#prefix}-${number.toString(RADIX)}`;
+  }
+}
+
+/** What an earlier collector knew. */
+interface FormerRecord {
+  readonly id: string;
+  readonly decisions: readonly FlowDecision[];
+}
+
+type Losses = { -readonly [Loss in keyof CollectorLosses]: number };
+
+/** A record waits so long for names, and its names may change so long: a pod that was just created is not known yet. */
+const NAMES_MILLISECONDS = 700;
+const SETTLED_MILLISECONDS = 2_500;
+const RADIX = 36;
+const IPIP = 4;
+const UDP = 17;
+const LOOPBACK_NETWORK = 127;
+/** Looks at all rows for the parent of a connection, per call of `flush`. */
+const MOST_SEARCHES = 20;
+/** A connection that this many looks at the table did not find has ended without an event. */
+const MISSED_LOOKS = 2;
+/** The kernel's time of the beginning and the time of its event are at most so far apart. */
+const SAME_START_MILLISECONDS = 3_000;
+
+export class ConnectionFollower {
+  readonly #stores: Readonly<Record<4 | 6, ConnectionStore>> = { 4: new ConnectionStore(4), 6: new ConnectionStore(6) };
+  /** Rows that settle, in the order in which they were heard of; and rows to be handed on again. */
+  readonly #settling: Record<4 | 6, number[]> = { 4: [], 6: [] };
+  readonly #changed: Record<4 | 6, number[]> = { 4: [], 6: [] };
+  /** Ready records that have no row. */
+  #overLimit: FlowRecord[] = [];
+  #records: SeenFlow[] = [];
+  /** IDs of connections that were left out, since there were too many; and those of them that are still in the table. */
+  #leftOut = new Set<number>();
+  #leftOutInLook = new Set<number>();
+  /** What an earlier collector knew of a row. */
+  readonly #former: Readonly<Record<4 | 6, Map<number, FormerRecord>>> = { 4: new Map(), 6: new Map() };
+  readonly #parents: Readonly<Record<4 | 6, Map<number, string>>> = { 4: new Map(), 6: new Map() };
+  #formerRecords = new Map<string, FlowRecord>();
+  readonly #losses: Losses = {
+    kernelOverruns: 0,
+    rulesUnknown: 0,
+    overLimit: 0,
+    overCapacity: 0,
+    deniedSuppressed: 0,
+  };
+  readonly #scratchLabel = new Uint32Array(4);
+  #second = 0;
+  #begunInSecond = 0;
+  #searches = 0;
+  #lastOverrun = Number.NEGATIVE_INFINITY;
+  #knowsHostPoints = false;
+  /** Earlier connections without a label are older than the rules that write one. */
+  #labelsSince = Number.POSITIVE_INFINITY;
+  #look = 0;
+  #lookBegan = Number.NEGATIVE_INFINITY;
+  #numbersInLook: Set<number> | undefined;
+  /** IDs of connections that ended while the table is being read: an entry of one was read before. */
+  readonly #endedInLook = new Set<number>();
+
+  constructor(
+    private options: FollowOptions,
+    private readonly names: EndNames,
+    private readonly rules: RuleDecisions,
+    private readonly texts: AddressTexts,
+    private readonly ids: FlowIds,
+    private readonly limits: FollowLimits = DEFAULT_LIMITS,
+  ) {}
+
+  get losses(): CollectorLosses {
+    return { ...this.#losses };
+  }
+
+  /** Connections that are followed now. */
+  get size(): number {
+    return this.#stores[4].size + this.#stores[6].size;
+  }
+
+  configure(options: FollowOptions): void {
+    this.options = options;
+  }
+
+  /** From this time on, every rule that accepts writes its number into the label. */
+  noteLabelsSince(time: number): void {
+    this.#labelsSince = Math.min(this.#labelsSince, time);
+  }
+
+  /** Records of an earlier collector that are still open: before the first look at the table. */
+  adopt(records: readonly FlowRecord[]): void {
+    for (const record of records) this.#formerRecords.set(keyOfRecord(record), record);
+  }
+
+  /** The kernel had events that did not fit into the buffer. The table is to be looked at soon. */
+  noteOverrun(now: number): void {
+    this.#losses.kernelOverruns += 1;
+    this.#lastOverrun = now;
+  }
+
+  /** A rule has denied so many more packets than it has reported. */
+  noteSuppressed(packets: number): void {
+    this.#losses.deniedSuppressed += packets;
+  }
+
+  begins(message: TrackedMessage, now: number): void {
+    if (!this.#isRecorded(message)) return;
+    this.#noteNumbers(message);
+    const store = this.#stores[message.family];
+    const known = store.find(message);
+    if (known >= 0) {
+      if (!store.addLabel(known, message.label)) this.#markChanged(store, known);
+      return;
+    }
+    if (this.size >= this.limits.mostConnections) {
+      this.#leaveOut(message, now);
+      return;
+    }
+    const row = this.#add(message, now, now);
+    if (now < this.#labelsSince) mark(store, row, MARK.older);
+    if (!this.#mayBegin(now)) this.#limit(store, row);
+    this.#ask(store, row, now);
+  }
+
+  ended(message: TrackedMessage, now: number): void {
+    if (this.#numbersInLook !== undefined) this.#endedInLook.add(message.id);
+    const store = this.#stores[message.family];
+    const known = store.find(message);
+    if (known >= 0) this.#end(store, known, message, now);
+    else if (!this.#leftOut.delete(message.id)) this.#endedUnheard(message, now);
+  }
+
+  /** A look at the whole table begins. */
+  beginLook(now: number): void {
+    this.#look += 1;
+    this.#lookBegan = now;
+    this.#numbersInLook = new Set();
+    this.#endedInLook.clear();
+    this.#leftOutInLook = new Set();
+  }
+
+  entry(message: TrackedMessage, now: number): void {
+    if (!this.#isRecorded(message)) return;
+    this.#noteNumbers(message);
+    const store = this.#stores[message.family];
+    const known = store.find(message);
+    if (known >= 0) this.#update(store, known, message, now);
+    else if (this.#leftOut.has(message.id)) this.#leftOutInLook.add(message.id);
+    else if (!this.#endedInLook.has(message.id)) this.#found(message, now);
+  }
+
+  /** The whole table was read. Returns the numbers in the labels of its connections. */
+  endLook(now: number): readonly number[] {
+    for (const store of [this.#stores[4], this.#stores[6]]) this.#endMissing(store, now);
+    for (const record of this.#formerRecords.values()) this.#records.push({ record: { ...record, state: "ended" } });
+    this.#formerRecords = new Map();
+    this.#leftOut = this.#leftOutInLook.intersection(this.#leftOut);
+    const numbers = [...(this.#numbersInLook ?? [])];
+    this.#numbersInLook = undefined;
+    this.#endedInLook.clear();
+    return numbers;
+  }
+
+  /** The records that are new or have changed since the last call. */
+  flush(now: number): FollowedFlows {
+    this.#searches = 0;
+    for (const store of [this.#stores[4], this.#stores[6]]) {
+      this.#settle(store, now);
+      this.#handOnChanged(store);
+    }
+    const flows = { records: this.#records, overLimit: this.#overLimit };
+    this.#records = [];
+    this.#overLimit = [];
+    return flows;
+  }
+
+  /** Whether anything of it is recorded: a rule has written into its label, or a workload of this node takes part. */
+  #isRecorded(message: TrackedMessage): boolean {
+    const { family, original, reply, label } = message;
+    if (isLoopback(message)) return false;
+    const isWorkloads = this.#isWorkload(family, original, reply);
+    if (isWorkloads) return true;
+    if (this.#isTunnel(original)) return false;
+    return label[1] !== 0 || label[2] !== 0 || label[3] !== 0 || (message.hasMaster && this.#hasWorkload(message));
+  }
+
+  #hasWorkload({ family, master }: TrackedMessage): boolean {
+    return this.#isWorkload(family, master, master);
+  }
+
+  #isWorkload(family: 4 | 6, original: TrackedTuple, reply: TrackedTuple): boolean {
+    const isLocal = (words: Uint32Array) => this.names.isLocalWorkload(this.texts.of(family, words, 0));
+    return isLocal(original.source) || isLocal(reply.source) || isLocal(original.destination);
+  }
+
+  #isTunnel({ protocol, destinationPort }: TrackedTuple): boolean {
+    return protocol === IPIP || (protocol === UDP && destinationPort === this.options.vxlanPort);
+  }
+
+  #noteNumbers({ label }: TrackedMessage): void {
+    if (this.#numbersInLook === undefined && this.#knowsHostPoints) return;
+    if (label[1] === 0 && label[2] === 0 && label[3] === 0) return;
+    const { numbers, hasHostPoint } = this.rules.of(label);
+    this.#knowsHostPoints ||= hasHostPoint;
+    for (const number of numbers) this.#numbersInLook?.add(number);
+  }
+
+  #mayBegin(now: number): boolean {
+    const second = Math.floor(now / 1_000);
+    if (second !== this.#second) [this.#second, this.#begunInSecond] = [second, 0];
+    if (this.#begunInSecond >= this.options.mostPerSecond) return false;
+    this.#begunInSecond += 1;
+    return true;
+  }
+
+  #add(message: TrackedMessage, now: number, start: number): number {
+    const store = this.#stores[message.family];
+    const row = store.add(message);
+    store.numbers[row] = this.ids.next();
+    store.heardAt[row] = now;
+    store.startedAt[row] = start;
+    store.changedAt[row] = start;
+    store.seenIn[row] = this.#look;
+    store.marks[row] = MARK.settling;
+    this.#settling[store.family].push(row);
+    if (message.hasMaster && (message.status & STATUS.expected) !== 0) this.#noteParent(store, row, message);
+    return row;
+  }
+
+  #limit(store: ConnectionStore, row: number): void {
+    this.#losses.overLimit += 1;
+    mark(store, row, MARK.overLimit);
+  }
+
+  /** The question goes out at once, so that the answer is there when the record is made. */
+  #ask(store: ConnectionStore, row: number, now: number): void {
+    const asks = hasMark(store, row, MARK.overLimit) ? "asks not" : "asks";
+    const isNamed = nameEnds({ store, row }, { names: this.names, texts: this.texts, now, asks });
+    if (isNamed) mark(store, row, MARK.isNamed);
+  }
+
+  /** One flow for the roll-ups, of which no more will be known. */
+  #leaveOut(message: TrackedMessage, now: number): void {
+    this.#losses.overCapacity += 1;
+    if (this.#leftOut.size < this.limits.mostLeftOut) this.#leftOut.add(message.id);
+    if (this.#numbersInLook !== undefined) this.#leftOutInLook.add(message.id);
+    const store = this.#stores[message.family];
+    const row = store.add(message);
+    store.numbers[row] = this.ids.next();
+    store.heardAt[row] = now;
+    store.startedAt[row] = now;
+    store.changedAt[row] = now;
+    nameEnds({ store, row }, { names: this.names, texts: this.texts, now, asks: "asks not" });
+    this.#overLimit.push(this.#recordOf(store, row));
+    store.free(row);
+  }
+
+  #noteParent(store: ConnectionStore, row: number, { family, master }: TrackedMessage): void {
+    mark(store, row, MARK.related);
+    this.#searches += 1;
+    const parent = this.#searches > MOST_SEARCHES ? -1 : store.search(master);
+    const id = parent < 0 ? undefined : this.#idOf(store, parent);
+    this.#parents[store.family].set(row, id ?? this.#tupleWords(family, master));
+  }
+
+  #idOf(store: ConnectionStore, row: number): string {
+    return this.#former[store.family].get(row)?.id ?? this.ids.text(store.numbers[row] ?? 0);
+  }
+
+  #tupleWords(family: 4 | 6, { source, destination, protocol, sourcePort, destinationPort }: TrackedTuple): string {
+    const [from, to] = [source, destination].map((words) => this.texts.of(family, words, 0));
+    const place = (address = "", port: number) => (family === 6 ? `[${address}]:${port}` : `${address}:${port}`);
+    return `protocol ${protocol} ${place(from, sourcePort)} -> ${place(to, destinationPort)}`;
+  }
+
+  #update(store: ConnectionStore, row: number, message: TrackedMessage, now: number): void {
+    store.seenIn[row] = this.#look;
+    if (message.start !== 0) store.startedAt[row] = message.start;
+    const hasLabel = store.addLabel(row, message.label);
+    const hasCounts = !store.setCounts(row, message);
+    if (hasLabel && hasCounts) return;
+    store.changedAt[row] = now;
+    this.#markChanged(store, row);
+  }
+
+  /** In the table without an event: it is older than the collector, or the event was lost. */
+  #found(message: TrackedMessage, now: number): void {
+    if (this.size >= this.limits.mostConnections) {
+      this.#leaveOut(message, now);
+      return;
+    }
+    const store = this.#stores[message.family];
+    const row = this.#add(message, now, message.start === 0 ? now : message.start);
+    mark(store, row, MARK.found);
+    store.setCounts(row, message);
+    store.changedAt[row] = now;
+    if (message.start === 0 || message.start < this.#labelsSince) mark(store, row, MARK.older);
+    if (!this.#takeFormer(store, row, message)) this.#ask(store, row, now);
+  }
+
+  /** The ID and the names that an earlier collector gave it, if it did. */
+  #takeFormer(store: ConnectionStore, row: number, message: TrackedMessage): boolean {
+    if (this.#formerRecords.size === 0) return false;
+    const key = this.#keyOf(message);
+    const former = this.#formerRecords.get(key);
+    if (former === undefined) return false;
+    if (message.start !== 0 && Math.abs(message.start - former.start) > SAME_START_MILLISECONDS) return false;
+    this.#formerRecords.delete(key);
+    this.#former[store.family].set(row, { id: former.id, decisions: former.decisions });
+    const isLocal = (address: string) => this.names.peek(address)?.isLocal === true;
+    const endOf = (end: FlowRecord["source"]): NamedEnd => ({ ...endOfRecord(end), isLocal: isLocal(end.address) });
+    store.sources[row] = endOf(former.source);
+    store.destinations[row] = endOf(former.destination);
+    if (former.backend !== undefined) store.backends[row] = endOf(former.backend);
+    mark(store, row, MARK.isNamed);
+    return true;
+  }
+
+  #keyOf({ family, original }: TrackedMessage): string {
+    const { protocol, sourcePort, destinationPort } = original;
+    const [from, to] = [original.source, original.destination].map((words) => this.texts.of(family, words, 0));
+    return hasPorts(protocol)
+      ? tupleKey(protocol, `${from} ${sourcePort}`, `${to} ${destinationPort}`)
+      : tupleKey(protocol, `${from}`, `${to}`);
+  }
+
+  #end(store: ConnectionStore, row: number, message: TrackedMessage, now: number): void {
+    store.leaveIndex(row);
+    store.setCounts(row, message);
+    if (message.start !== 0) store.startedAt[row] = message.start;
+    store.changedAt[row] = message.stop === 0 ? now : message.stop;
+    mark(store, row, MARK.hasEnded);
+    this.#markChanged(store, row);
+  }
+
+  /** Nobody has told of its beginning. */
+  #endedUnheard(message: TrackedMessage, now: number): void {
+    const mayHaveLabel =
+      this.#knowsHostPoints && !this.#isTunnel(message.original) && message.start <= this.#lastOverrun;
+    if (!this.#isRecorded(message) && !(mayHaveLabel && this.#isOfHost(message))) return;
+    if (this.size >= this.limits.mostConnections) {
+      this.#losses.overCapacity += 1;
+      return;
+    }
+    const store = this.#stores[message.family];
+    const row = this.#add(message, now, message.start === 0 ? now : message.start);
+    const isOlder = message.start === 0 || message.start < this.#labelsSince;
+    mark(store, row, isOlder ? MARK.older : MARK.eventLost);
+    if (!this.#takeFormer(store, row, message)) {
+      if (!isOlder) this.#losses.rulesUnknown += 1;
+      if (!this.#mayBegin(now)) this.#limit(store, row);
+      this.#ask(store, row, now);
+    }
+    this.#end(store, row, message, now);
+  }
+
+  #isOfHost(message: TrackedMessage): boolean {
+    if (isLoopback(message)) return false;
+    const { family, original, reply } = message;
+    return [original.source, reply.source].some(
+      (words) => this.names.peek(this.texts.of(family, words, 0))?.isLocal === true,
+    );
+  }
+
+  /** What two looks at the table did not find has ended, and its event was lost. */
+  #endMissing(store: ConnectionStore, now: number): void {
+    for (let row = 0; row < store.end; row++) {
+      if (!store.isUsed(row) || hasMark(store, row, MARK.hasEnded)) continue;
+      if ((store.seenIn[row] ?? 0) + MISSED_LOOKS > this.#look || (store.heardAt[row] ?? 0) >= this.#lookBegan)
+        continue;
+      store.leaveIndex(row);
+      store.changedAt[row] = now;
+      mark(store, row, MARK.hasEnded);
+      this.#markChanged(store, row);
+    }
+  }
+
+  #markChanged(store: ConnectionStore, row: number): void {
+    if (hasMark(store, row, MARK.hasChanged)) return;
+    mark(store, row, MARK.hasChanged);
+    this.#changed[store.family].push(row);
+  }
+
+  /** Hands on what has its names; looks at names a last time when they change no more. */
+  #settle(store: ConnectionStore, now: number): void {
+    const waiting = this.#settling[store.family];
+    let kept = 0;
+    for (const row of waiting) {
+      const age = now - (store.heardAt[row] ?? 0);
+      this.#settleRow(store, row, { age, now });
+      if (hasMark(store, row, MARK.settling)) waiting[kept++] = row;
+    }
+    waiting.length = kept;
+  }
+
+  #settleRow(store: ConnectionStore, row: number, { age, now }: { readonly age: number; readonly now: number }): void {
+    const isFormer = this.#former[store.family].has(row);
+    if (!hasMark(store, row, MARK.isHandedOn)) {
+      if (!hasMark(store, row, MARK.isNamed)) this.#ask(store, row, now);
+      const isDue = hasMark(store, row, MARK.isNamed) || age >= NAMES_MILLISECONDS;
+      if (!isDue || (hasMark(store, row, MARK.found) && !isFormer && !this.#mayBegin(now))) return;
+      mark(store, row, MARK.isHandedOn);
+      if (!hasMark(store, row, MARK.overLimit)) this.#markChanged(store, row);
+    }
+    if (!hasMark(store, row, MARK.overLimit)) {
+      if (age < SETTLED_MILLISECONDS) return;
+      if (!isFormer && this.#isRenamed(store, row, now)) this.#markChanged(store, row);
+    }
+    unmark(store, row, MARK.settling);
+    this.#freeIfDone(store, row);
+  }
+
+  #isRenamed(store: ConnectionStore, row: number, now: number): boolean {
+    const [source, destination, backend] = [store.sources[row], store.destinations[row], store.backends[row]];
+    nameEnds({ store, row }, { names: this.names, texts: this.texts, now, asks: "asks not" });
+    return source !== store.sources[row] || destination !== store.destinations[row] || backend !== store.backends[row];
+  }
+
+  #handOnChanged(store: ConnectionStore): void {
+    const changed = this.#changed[store.family];
+    let kept = 0;
+    for (const row of changed) {
+      // Its first record is still to come, and will have the change.
+      if (!hasMark(store, row, MARK.isHandedOn)) {
+        changed[kept++] = row;
+        continue;
+      }
+      unmark(store, row, MARK.hasChanged);
+      this.#handOn(store, row);
+      this.#freeIfDone(store, row);
+    }
+    changed.length = kept;
+  }
+
+  #handOn(store: ConnectionStore, row: number): void {
+    const hasEnded = hasMark(store, row, MARK.hasEnded);
+    if (hasMark(store, row, MARK.overLimit)) {
+      if (hasEnded) this.#overLimit.push(this.#recordOf(store, row));
+      return;
+    }
+    const source = store.sources[row]?.endpoint;
+    const destination = answering(store, row)?.endpoint;
+    this.#records.push({
+      record: this.#recordOf(store, row),
+      ...(source === undefined ? {} : { source }),
+      ...(destination === undefined ? {} : { destination }),
+    });
+  }
+
+  #recordOf(store: ConnectionStore, row: number): FlowRecord {
+    const { node } = this.options;
+    store.copyLabel(row, this.#scratchLabel);
+    const isRelated = hasMark(store, row, MARK.related);
+    return recordOf(
+      { store, row },
+      {
+        node,
+        texts: this.texts,
+        meaning: this.rules.of(this.#scratchLabel),
+        id: this.#idOf(store, row),
+        formerDecisions: this.#former[store.family].get(row)?.decisions,
+        relatedTo: isRelated ? this.#parents[store.family].get(row) : undefined,
+      },
+    );
+  }
+
+  #freeIfDone(store: ConnectionStore, row: number): void {
+    const marks = store.marks[row] ?? 0;
+    if ((marks & MARK.hasEnded) === 0 || (marks & (MARK.settling | MARK.hasChanged)) !== 0) return;
+    this.#former[store.family].delete(row);
+    this.#parents[store.family].delete(row);
+    store.free(row);
+  }
+}
+
+function mark(store: ConnectionStore, row: number, bit: number): void {
+  store.marks[row] = (store.marks[row] ?? 0) | bit;
+}
+
+function unmark(store: ConnectionStore, row: number, bit: number): void {
+  store.marks[row] = (store.marks[row] ?? 0) & ~bit;
+}
+
+function hasMark(store: ConnectionStore, row: number, bit: number): boolean {
+  return ((store.marks[row] ?? 0) & bit) !== 0;
+}
+
+function isLoopback({ family, original: { source } }: TrackedMessage): boolean {
+  if (family === 4) return (source[0] ?? 0) >>> 24 === LOOPBACK_NETWORK;
+  return source[0] === 0 && source[1] === 0 && source[2] === 0 && source[3] === 1;
+}
+
+function keyOfRecord({ protocol, source, destination }: FlowRecord): string {
+  const end = ({ address, port }: FlowRecord["source"]) => (port === undefined ? address : `${address} ${port}`);
+  return tupleKey(protocol, end(source), end(destination));
+}
+
+function tupleKey(protocol: number, from: string, to: string): string {
+  return `${protocol} ${from} ${to}`;
+}
