@@ -92,10 +92,11 @@ function peerTable(): readonly string[] {
   return ["| calicoctl | Here | What differs |", "|---|---|---|", ...rows];
 }
 
-function sections(group: CommandGroup, words: readonly string[]): readonly string[] {
+function sections(group: Command | CommandGroup, words: readonly string[]): readonly string[] {
   return visibleCommands(group).flatMap((member) => {
     const path = [...words, member.name];
-    return member.kind === "group" ? sections(member, path) : commandSection(member, path);
+    const own = member.kind === "group" ? [] : commandSection(member, path);
+    return [...own, ...sections(member, path)];
   });
 }
 

@@ -50,10 +50,11 @@ export function adminParts(): ManualPage["parts"] {
   ];
 }
 
-function commandBlocks(group: CommandGroup, words: readonly string[]): readonly Block[] {
+function commandBlocks(group: Command | CommandGroup, words: readonly string[]): readonly Block[] {
   return visibleCommands(group).flatMap((member) => {
     const path = [...words, member.name];
-    return member.kind === "group" ? commandBlocks(member, path) : blocksOf(member, path);
+    const own = member.kind === "group" ? [] : blocksOf(member, path);
+    return [...own, ...commandBlocks(member, path)];
   });
 }
 

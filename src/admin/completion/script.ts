@@ -66,16 +66,24 @@ function* walk(member: Command | CommandGroup, at: string): Generator<Place> {
     const words = values.map((word: string) => ({ word, summary: "" }));
     yield {
       at,
-      words,
+      words: [...wordsBelow(member), ...words],
       options: optionsOf(member),
       files: member.completes === "files",
       names: member.completesNames !== undefined,
     };
-    return;
-  }
-  const words = visibleCommands(member).map(({ name, summary }) => ({ word: name, summary }));
-  yield { at, words, options: COMMON_OPTIONS.filter(({ name }) => name === "help"), files: false, names: false };
+  } else
+    yield {
+      at,
+      words: wordsBelow(member),
+      options: COMMON_OPTIONS.filter(({ name }) => name === "help"),
+      files: false,
+      names: false,
+    };
   for (const inner of visibleCommands(member)) yield* walk(inner, at === "" ? inner.name : `${at} ${inner.name}`);
+}
+
+function wordsBelow(member: Command | CommandGroup): readonly Offer[] {
+  return visibleCommands(member).map(({ name, summary }) => ({ word: name, summary }));
 }
 
 function flagsOf(options: readonly Option[]): readonly string[] {

@@ -39,6 +39,8 @@ export interface Command {
   readonly completesNames?: "one" | "many";
   /** An option with the name of a common option replaces it. */
   readonly options?: readonly Option[];
+  /** Commands below it: `flows top` beside `flows`. It takes no arguments itself. */
+  readonly commands?: readonly Command[];
   /** The command uses the datastore, and accepts the options that select one. */
   readonly needsDatastore?: true;
   /** Absent: refuses to work on a cluster of a later release, and warns if it is an earlier one. "refuse": does not warn. */
@@ -95,8 +97,8 @@ export function commonOptionsOf({ options = [] }: Command): readonly Option[] {
   return COMMON_OPTIONS.filter((common) => options.every(({ name }) => name !== common.name));
 }
 
-/** The commands that users see. */
-export function visibleCommands({ commands }: CommandGroup): readonly (Command | CommandGroup)[] {
+/** The commands below it that users see. */
+export function visibleCommands({ commands = [] }: Command | CommandGroup): readonly (Command | CommandGroup)[] {
   return commands.filter((member) => member.kind === "group" || !member.isHidden);
 }
 

@@ -33,10 +33,10 @@ async function loadedWith(file: string, loaded = new Map<string, number>()): Pro
 const HAS_WHOLE_CONTEXT = /^admin\/(main\/|version\/version-check\.ts$)/;
 const WHOLE_CONTEXT = /^import type \{[^}]*\bContext\b[^}]*\} from "[^"]*\/main\/context\.ts";|\brun\(context[,)]/m;
 
-function* commandsIn(group: CommandGroup): Generator<Command> {
-  for (const member of group.commands) {
-    if (member.kind === "group") yield* commandsIn(member);
-    else yield member;
+function* commandsIn(group: Command | CommandGroup): Generator<Command> {
+  for (const member of group.commands ?? []) {
+    if (member.kind === "command") yield member;
+    yield* commandsIn(member);
   }
 }
 

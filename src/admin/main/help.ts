@@ -52,6 +52,7 @@ function commandHelp(command: Command, words: readonly string[], { paint, width 
     "",
     paint.bold("Options:"),
     ...columns(options, width),
+    ...commandsBelow(command, words.join(" "), { paint, width }),
     ...(command.needsDatastore
       ? ["", ...wrapped(`Run "${tool} ${OPTIONS_COMMAND}" for the options that select the datastore.`, width)]
       : []),
@@ -59,6 +60,13 @@ function commandHelp(command: Command, words: readonly string[], { paint, width 
     paint.bold("Examples:"),
     ...command.examples.flatMap(({ command: line, does }) => [`  # ${does}`, `  ${tool} ${line}`]),
   ];
+}
+
+function commandsBelow(command: Command, call: string, { paint, width }: Page): readonly string[] {
+  const rows = visibleCommands(command).map(({ name, summary }) => [name, summary] as const);
+  if (rows.length === 0) return [];
+  const more = wrapped(`Run "${call} COMMAND --help" for help on one of them.`, width);
+  return ["", paint.bold("Commands:"), ...columns(rows, width), "", ...more];
 }
 
 const OPTIONS_COMMAND = "options";

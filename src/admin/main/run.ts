@@ -60,7 +60,9 @@ function commandWords(args: readonly string[], group = COMMANDS): readonly strin
   const [first, ...rest] = afterLeadingOptions(args);
   const here = group.commands.find(({ name }) => name === first);
   if (here === undefined) return [];
-  return here.kind === "group" ? [here.name, ...commandWords(rest, here)] : [here.name];
+  if (here.kind === "group") return [here.name, ...commandWords(rest, here)];
+  const below = here.commands?.find(({ name }) => name === rest[0]);
+  return below === undefined ? [here.name] : [here.name, below.name];
 }
 
 function afterLeadingOptions(args: readonly string[]): readonly string[] {
@@ -94,7 +96,11 @@ async function runIn(
   }
   const chosen = await memberNamed(group, isVersionWord ? "version" : first);
   const path = [...words, chosen.name];
-  return chosen.kind === "group" ? runIn(chosen, path, rest, context) : runCommand(chosen, path, rest, context);
+  if (chosen.kind === "group") return runIn(chosen, path, rest, context);
+  const below = chosen.commands?.find(({ name }) => name === after[0]);
+  return below === undefined
+    ? runCommand(chosen, path, rest, context)
+    : runCommand(below, [...path, below.name], [...leading, ...after.slice(1)], context);
 }
 
 async function runCommand(
@@ -110,6 +116,10 @@ async function runCommand(
   }
   const [unwanted] = given.operands;
   if (command.operands === undefined && unwanted !== undefined) {
+    if (command.commands !== undefined) {
+      const { unknownCommand } = await import("./unknown-command.ts");
+      throw unknownCommand(command, unwanted);
+    }
     const [example] = command.examples;
     const usual = example === undefined ? "" : `; for example: ${words[0]} ${example.command}`;
     const hint = command.options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : usual;
@@ -129,14 +139,15 @@ async function runCommand(
 async function descend(group: CommandGroup, names: readonly string[]): Promise<Command | CommandGroup> {
   let found: Command | CommandGroup = group;
   for (const name of names) {
-    if (found.kind === "command") throw new UsageError(`"${found.name}" has no command ${quoted(name)}`);
+    if (found.kind === "command" && found.commands === undefined)
+      throw new UsageError(`"${found.name}" has no command ${quoted(name)}`);
     found = await memberNamed(found, name);
   }
   return found;
 }
 
-async function memberNamed(group: CommandGroup, name: string): Promise<Command | CommandGroup> {
-  const found = group.commands.find((command) => command.name === name);
+async function memberNamed(group: Command | CommandGroup, name: string): Promise<Command | CommandGroup> {
+  const found = group.commands?.find((command) => command.name === name);
   if (found !== undefined) return found;
   const { unknownCommand } = await import("./unknown-command.ts");
   throw unknownCommand(group, name);

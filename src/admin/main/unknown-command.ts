@@ -3,7 +3,7 @@ import { findKind } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { quoted } from "../../quote.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import { type CommandGroup, UsageError, visibleCommands } from "./command.ts";
+import { type Command, type CommandGroup, UsageError, visibleCommands } from "./command.ts";
 
 /** What other tools call these commands. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
@@ -18,7 +18,7 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ["del", "delete"],
 ]);
 
-export function unknownCommand(group: CommandGroup, word: string): UsageError {
+export function unknownCommand(group: Command | CommandGroup, word: string): UsageError {
   const names = visibleCommands(group).map(({ name }) => name);
   const meant = likelyCommands(group, names, word);
   const hint =
@@ -28,7 +28,7 @@ export function unknownCommand(group: CommandGroup, word: string): UsageError {
   return new UsageError(`Unknown command ${quoted(word)}; ${hint}`);
 }
 
-function likelyCommands(group: CommandGroup, names: readonly string[], word: string): readonly string[] {
+function likelyCommands(group: Command | CommandGroup, names: readonly string[], word: string): readonly string[] {
   const elsewhere = pathsTo(group, word);
   const synonym = SYNONYMS.get(word.toLowerCase());
   const known = synonym !== undefined && names.includes(synonym) ? [synonym] : [];
@@ -39,9 +39,8 @@ function likelyCommands(group: CommandGroup, names: readonly string[], word: str
 }
 
 /** The commands of this name inside the group's own groups: "ipam check", "config check". */
-function pathsTo(group: CommandGroup, word: string): readonly string[] {
-  return group.commands.flatMap((member) => {
-    if (member.kind === "command") return [];
+function pathsTo(group: Command | CommandGroup, word: string): readonly string[] {
+  return (group.commands ?? []).flatMap((member) => {
     const own = visibleCommands(member).some(({ name }) => name === word) ? [`${member.name} ${word}`] : [];
     return [...own, ...pathsTo(member, word).map((path) => `${member.name} ${path}`)];
   });
