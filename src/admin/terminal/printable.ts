@@ -8,3 +8,8 @@ const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t"
 function hexOf(character: string): string {
   return character.charCodeAt(0).toString(16).padStart(4, "0");
 }
+
+/** JSON on one line that is safe to print: `JSON.stringify` leaves some control characters as they are. */
+export function printableJson(value: unknown): string {
+  return printable(JSON.stringify(value));
+}

@@ -47,6 +47,8 @@ export interface TableOptions {
   readonly hasHeader?: boolean;
   /** Absent: the table is as wide as it is, and nothing is painted. */
   readonly page?: Page;
+  /** Colours the text of a cell, which is as wide afterwards as before. */
+  readonly paintCell?: (title: string, text: string) => string;
   /** Titles of columns that are left out before the last ones if the table does not fit, in this order. */
   readonly leaveOutFirst?: readonly string[];
 }
@@ -127,11 +129,14 @@ class FittedTable {
     this.shownColumns = layout.widths.length;
     const lines = [
       ...(this.isHeaderDue ? [this.headerLine(layout)] : []),
-      ...cells.flatMap((row) => linesOf(row, layout)),
+      ...cells.flatMap((row) => linesOf(row, layout, this.paintColumn)),
     ];
     this.isHeaderDue = false;
     return lines.map((line) => `${line}\n`).join("");
   }
+
+  private readonly paintColumn = (column: number, text: string): string =>
+    this.options.paintCell?.(this.header[column] ?? "", text) ?? text;
 
   private measure(cells: readonly Row[]): void {
     for (const row of cells) {
@@ -219,16 +224,18 @@ export function fitColumns(columns: readonly Column[], available: number): reado
   return widths;
 }
 
-function linesOf(row: Row, { widths, wrapsLast, below }: Layout): readonly string[] {
+type PaintColumn = (column: number, text: string) => string;
+
+function linesOf(row: Row, { widths, wrapsLast, below }: Layout, paint: PaintColumn): readonly string[] {
   const last = widths.length - 1;
   const width = widths[last] ?? 0;
   const cell = row[last] ?? "";
-  if (below !== undefined) return [lineOf(row, widths), ...linesBelow(row[below.column] ?? "", below)];
-  if (!wrapsLast || cell.length <= width) return [lineOf(row, widths)];
+  if (below !== undefined) return [lineOf(row, widths, paint), ...linesBelow(row[below.column] ?? "", below)];
+  if (!wrapsLast || cell.length <= width) return [lineOf(row, widths, paint)];
   const [first = "", ...others] = wrappedWhole(cell, width);
   const beside = [...row.slice(0, last), first];
   const empty = row.map(() => "");
-  return [beside, ...others.map((text) => empty.with(last, text))].map((line) => lineOf(line, widths));
+  return [beside, ...others.map((text) => empty.with(last, text))].map((line) => lineOf(line, widths, paint));
 }
 
 const BELOW = "  ";
@@ -238,9 +245,15 @@ function linesBelow(cell: string, { title, width }: NonNullable<Layout["below"]>
   return wrappedWhole(`${title}: ${cell}`, width - BELOW.length).map((line) => `${BELOW}${line}`);
 }
 
-function lineOf(row: Row, widths: readonly number[]): string {
-  return widths
-    .map((width, column) => shortened(row[column] ?? "", width).padEnd(width))
+function lineOf(row: Row, widths: readonly number[], paint: PaintColumn = (_, text) => text): string {
+  const cells = widths.map((width, column) => shortened(row[column] ?? "", width));
+  const last = cells.findLastIndex((cell) => cell !== "");
+  return cells
+    .slice(0, last + 1)
+    .map(
+      (cell, column) =>
+        `${paint(column, cell)}${" ".repeat(column === last ? 0 : (widths[column] ?? 0) - cell.length)}`,
+    )
     .join(GAP)
     .trimEnd();
 }
