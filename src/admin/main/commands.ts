@@ -14,6 +14,7 @@ import { deleteCommand } from "../delete/commands.ts";
 import { clusterDiags, nodeDiags } from "../diags/commands.ts";
 import { annotateCommand, editCommand, labelCommand, patchCommand } from "../edit/commands.ts";
 import { explainCommand } from "../explain/commands.ts";
+import { flowsCommand } from "../flows/commands.ts";
 import { apiResourcesCommand, describeCommand, getCommand } from "../get/commands.ts";
 import { installCommand, uninstallCommand } from "../install/commands.ts";
 import { ipamCheck, ipamConfigure, ipamExplain, ipamGc, ipamRelease, ipamShow, ipamSplit } from "../ipam/commands.ts";
@@ -67,6 +68,7 @@ export const COMMANDS: CommandGroup = {
       summary: "Explain and watch what network policy does with connections",
       commands: [policyExplain, policyTrace, policyCounters],
     },
+    flowsCommand,
     ALP_COMMANDS,
     {
       kind: "group",

@@ -1,0 +1,71 @@
+/** What an answer does not contain, in words on stderr: losses of nodes, and nodes that did not answer. */
+import { counted } from "../../counted.ts";
+import type { FlowAnswer } from "../../flows/flow-answer.ts";
+import type { FlowLosses } from "../../flows/flow-record.ts";
+import type { Terminal } from "../main/context.ts";
+import { printable } from "../terminal/printable.ts";
+import { durationWords } from "./flow-words.ts";
+
+type NodeLosses = Extract<FlowAnswer, { readonly losses: unknown }>["losses"];
+
+const WORDS: readonly (readonly [keyof FlowLosses, (count: number) => string])[] = [
+  [
+    "kernelOverruns",
+    (count) => `the kernel dropped events (${counted(count, "time")}): short connections may be missing`,
+  ],
+  ["rulesUnknown", (count) => `the beginning of ${counted(count, "connection")} was not seen: their rule is unknown`],
+  [
+    "overLimit",
+    (count) =>
+      `there were more new connections than flowsPerSecond: ${counted(count, "connection")} only in the sums (flows top, flows graph)`,
+  ],
+  ["overCapacity", (count) => `too many connections at a time: ${counted(count, "connection")} not followed any more`],
+  [
+    "deniedSuppressed",
+    (count) => `there were more denied packets than flowDeniedPerSecond: ${counted(count, "packet")} without a flow`,
+  ],
+  ["notStored", (count) => `${counted(count, "flow")} could not be written to the history`],
+  ["notLogged", (count) => `${counted(count, "flow")} could not be written to flowLogFile`],
+];
+
+/** Counted since the collector of the node started, so the numbers are about more than this answer. By what they count. */
+export function lossWords(losses: NodeLosses): ReadonlyMap<keyof FlowLosses, string> {
+  const counted = WORDS.flatMap(([name, words]) => (losses[name] > 0 ? [[name, words(losses[name])] as const] : []));
+  const { withoutCollector } = losses;
+  if (withoutCollector === 0) return new Map(counted);
+  const gap = `nothing was recorded for ${durationWords(withoutCollector)}: the agent did not run`;
+  return new Map([...counted, ["withoutCollector", gap]]);
+}
+
+/** Tells each of them when it is new or has changed. */
+export class MissingNotes {
+  /** A node did not answer, or not completely. */
+  hasProblem = false;
+  private readonly losses = new Map<string, NodeLosses>();
+  private readonly told = new Map<string, string>();
+
+  constructor(private readonly terminal: Pick<Terminal, "stderr">) {}
+
+  /** Returns whether the answer was of this kind. */
+  take(answer: FlowAnswer): boolean {
+    if ("losses" in answer) this.losses.set(answer.losses.node, answer.losses);
+    else if ("problem" in answer) {
+      this.hasProblem = true;
+      const { node, message } = answer.problem;
+      this.tell(`problem ${node}`, `Warning: ${node === undefined ? message : `node ${node}: ${message}`}`);
+    } else return false;
+    return true;
+  }
+
+  /** At the end, and while flows are followed. */
+  tellLosses(): void {
+    for (const [node, losses] of this.losses)
+      for (const [name, words] of lossWords(losses)) this.tell(`${name} ${node}`, `Note: node ${node}: ${words}`);
+  }
+
+  private tell(about: string, words: string): void {
+    if (this.told.get(about) === words) return;
+    this.told.set(about, words);
+    this.terminal.stderr(`${printable(words)}\n`);
+  }
+}
