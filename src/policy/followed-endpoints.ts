@@ -1,13 +1,14 @@
 /**
  * Endpoints as an agent follows them. Those of other nodes are most of its memory in a large cluster: of them only what rules
- * can depend on is kept, and labels and profiles that many pods have in common are kept once. What only annotations of a pod
- * say does not count (model/claimed-endpoint.ts).
+ * can depend on is kept, and for people what keeps a pod running. What many pods have in common is kept once. What only
+ * annotations of a pod say does not count (model/claimed-endpoint.ts).
  */
 import { type KindSource, sourceOf } from "../datastore/replica/kinds.ts";
 import { withoutClaims } from "../model/claimed-endpoint.ts";
 import { CONTAINER_ORCHESTRATOR, containerOf } from "../model/container-labels.ts";
 import { NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../model/endpoint-labels.ts";
 import { ENDPOINT } from "../model/kinds.ts";
+import { OWNER_ANNOTATION, ownerOfEndpoint, ownerText } from "../model/pod-owner.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 
 /** `node`: the node of the agent, whose endpoints are kept whole. */
@@ -35,7 +36,7 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
       name,
       ...(namespace === undefined ? {} : { namespace: shared.value(namespace) }),
       ...(labels === undefined ? {} : { labels: shared.value(labels) }),
-      ...followedAnnotations(metadata, ofContainer?.network, shared),
+      ...followedAnnotations(endpoint, ofContainer?.network, shared),
     },
     spec: {
       ...(node === undefined ? {} : { node: shared.value(node) }),
@@ -53,17 +54,17 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
  * Few endpoints have an address without IPAM: routes to such addresses follow from no block. Pods of other plugins are not
  * routed here. `labelledNetwork`: ContainerLabels may be about it.
  */
-function followedAnnotations(
-  { annotations = {} }: WorkloadEndpoint["metadata"],
-  labelledNetwork: string | undefined,
-  shared: SharedValues,
-) {
-  const { [NETWORK_ANNOTATION]: network, [WITHOUT_IPAM_ANNOTATION]: addresses } = annotations;
-  const ofNetwork = labelledNetwork === undefined ? {} : { [NETWORK_ANNOTATION]: labelledNetwork };
+function followedAnnotations(endpoint: WorkloadEndpoint, labelledNetwork: string | undefined, shared: SharedValues) {
+  const { [NETWORK_ANNOTATION]: network, [WITHOUT_IPAM_ANNOTATION]: addresses } = endpoint.metadata.annotations ?? {};
+  const owner = ownerOfEndpoint(endpoint);
+  const common = {
+    ...(labelledNetwork === undefined ? {} : { [NETWORK_ANNOTATION]: labelledNetwork }),
+    ...(owner === undefined ? {} : { [OWNER_ANNOTATION]: ownerText(owner) }),
+  };
   if (network !== undefined && addresses !== undefined) {
-    return { annotations: { ...ofNetwork, [WITHOUT_IPAM_ANNOTATION]: addresses } };
+    return { annotations: { ...common, [WITHOUT_IPAM_ANNOTATION]: addresses } };
   }
-  return labelledNetwork === undefined ? {} : { annotations: shared.value(ofNetwork) };
+  return Object.keys(common).length === 0 ? {} : { annotations: shared.value(common) };
 }
 
 /** Labels that differ from pod to pod must not be remembered for ever. */

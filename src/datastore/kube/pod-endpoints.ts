@@ -28,6 +28,7 @@ import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses, singleNetwork } from "../../model/pod-addresses.ts";
 import { partOf, podEndpointOf } from "../../model/pod-endpoint.ts";
+import { OWNER_ANNOTATION, ownerOfPod, ownerText } from "../../model/pod-owner.ts";
 import { MOST_RECORDED_VALUES, recordedAnnotation } from "../../model/recorded-annotations.ts";
 import { isObject } from "../../model/shape.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
@@ -112,6 +113,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
   const addresses = recorded === undefined ? reported : annotated.addresses;
   const ofPod = podEndpointOf({ metadata, spec: partOf(pod, "spec") });
   const { phase } = partOf(pod, "status");
+  const owner = ownerOfPod(metadata);
   const { nats, prefixes, unreadable } = annotated;
   return {
     apiVersion: API_VERSION,
@@ -123,6 +125,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       creationTimestamp: metadata["creationTimestamp"],
       ...ofPod.metadata,
       annotations: {
+        ...(owner === undefined ? {} : { [OWNER_ANNOTATION]: ownerText(owner) }),
         ...(annotations[NETWORK] === undefined ? {} : { [NETWORK_ANNOTATION]: annotations[NETWORK] }),
         ...copied(annotations, [MAC_ANNOTATION, WITHOUT_IPAM_ANNOTATION, SIDECAR_ANNOTATION]),
         ...(recorded === undefined ? {} : { [REPORTED_ANNOTATION]: JSON.stringify({ podIPs: reported, unreadable }) }),
