@@ -46,11 +46,14 @@ export function serviceNodesKey(name: ResourceName): string {
 
 /** `undefined` if any node may get its packets. */
 export function localServiceOf({ metadata, ...service }: ApiObject): LocalService | undefined {
+  if (textOf(partOf(service, "spec"), "externalTrafficPolicy") !== "Local") return undefined;
+  return { namespace: metadata.namespace ?? "", name: metadata.name, ...addressesOfService(service) };
+}
+
+/** `service`: the orchestrator's object. */
+export function addressesOfService(service: Fields): Omit<LocalService, "namespace" | "name"> {
   const [spec, status] = [partOf(service, "spec"), partOf(service, "status")];
-  if (textOf(spec, "externalTrafficPolicy") !== "Local") return undefined;
   return {
-    namespace: metadata.namespace ?? "",
-    name: metadata.name,
     // "None" is not an address.
     clusterIPs: textsIn(spec["clusterIPs"]),
     externalIPs: textsIn(spec["externalIPs"]),

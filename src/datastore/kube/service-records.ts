@@ -7,6 +7,7 @@ import {
   serviceNodesKey,
   serviceNodesOf,
 } from "../../model/local-service.ts";
+import { SERVICE_ADDRESSES_PREFIX, serviceAddressesKey, serviceAddressesOf } from "../../model/service-addresses.ts";
 import type { ApiObject } from "./api.ts";
 import { type KindMapping, type ObjectRecord, readOnly } from "./kind-mapping.ts";
 
@@ -21,6 +22,12 @@ export const SERVICE_RECORDS: readonly KindMapping[] = [
     record: (slice: ApiObject) => recordOf(serviceNodesKey(slice.metadata), serviceNodesOf(slice)),
   },
 ];
+
+/** All that have an address. */
+export const SERVICE_ADDRESS_RECORDS: KindMapping = {
+  ...listed(SERVICE_ADDRESSES_PREFIX, "/api/v1/services"),
+  record: (service) => recordOf(serviceAddressesKey(service.metadata), serviceAddressesOf(service)),
+};
 
 function recordOf(key: string, value: object | undefined): ObjectRecord {
   return value === undefined ? { key } : { key, value: JSON.stringify(value) };
