@@ -76,6 +76,7 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
     uuid: uuidsOf(process),
     patiently: (work) => work(),
     tunnelProbes: undefined,
+    startCollector: undefined,
     followerOfBgp: () => ({ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) }),
   };
 }

@@ -23,12 +23,22 @@ interface Means {
   readonly watch: Pick<Watch, "ask" | "patiently">;
   /** The arguments that start the call server. */
   readonly callServer: readonly string[];
+  /** Those that start a collector of flows. */
+  readonly collector: readonly string[];
   /** Only in a test build. */
   readonly furtherParts: readonly AgentPart[];
 }
 
 /** Until the signal is aborted. */
-export async function runAgent({ own, signal, wait, watch, callServer, furtherParts }: Means): Promise<void> {
+export async function runAgent({
+  own,
+  signal,
+  wait,
+  watch,
+  callServer,
+  collector,
+  furtherParts,
+}: Means): Promise<void> {
   const { environment, say } = own;
   const ofPod = writePodKubeconfig(environment);
   const ofHost = hostKubeconfig();
@@ -40,7 +50,7 @@ export async function runAgent({ own, signal, wait, watch, callServer, furtherPa
   const features = (await agentFeatures()).map((feature) => feature.start(own, wait));
   const parts = [
     callServerPart(callServer, own),
-    networkPart({ environment, say, wait, account, routed, watch, features }),
+    networkPart({ environment, say, wait, account, routed, watch, features, collector }),
     ...features.flatMap((feature) => feature.parts),
     ...(await setupParts({ ...own, wait, ofPod, ofHost, arePodsRouted: () => arePodsRouted() })),
     ...furtherParts,

@@ -27,6 +27,7 @@ import { ownMachine } from "../linux/own-machine.ts";
 import { replaceFile } from "../linux/replace-file.ts";
 import { type BgpMeans, type FollowedBgp, followerOfBgp } from "./bgp/follow-bgp.ts";
 import { readServedCalls } from "./calls/served-calls-file.ts";
+import { type CollectorProcess, startCollector } from "./flows/collector-process.ts";
 import { ownTunnelProbes, type TunnelProbes } from "./node-routes/probe-path.ts";
 import { type ServeMeans, serveFacts } from "./policy/serve-facts.ts";
 
@@ -48,6 +49,8 @@ export interface AgentMeans {
   followerOfBgp(means: BgpMeans): FollowedBgp;
   /** `undefined`: of a host without packets. */
   readonly tunnelProbes: TunnelProbes | undefined;
+  /** Starts a collector of flows. `undefined`: of a host without packets. */
+  readonly startCollector: (() => CollectorProcess) | undefined;
 }
 
 export interface AgentClock {
@@ -86,7 +89,14 @@ const IPVS = "/proc/net/ip_vs";
 const elapsed = () => performance.now();
 const now = () => new Date();
 
-export function ownAgentMeans(environment: Environment, watch: Pick<Watch, "ask" | "patiently">): AgentMeans {
+interface OwnMeans {
+  readonly environment: Environment;
+  readonly watch: Pick<Watch, "ask" | "patiently">;
+  /** The arguments that start a collector of flows. */
+  readonly collector: readonly string[];
+}
+
+export function ownAgentMeans({ environment, watch, collector }: OwnMeans): AgentMeans {
   return {
     kernel: ownSockets,
     clock: { elapsed, now, random: Math.random, wait: SYSTEM_CLOCK.wait },
@@ -114,6 +124,7 @@ export function ownAgentMeans(environment: Environment, watch: Pick<Watch, "ask"
     uuid: () => crypto.randomUUID(),
     followerOfBgp: (means) => followerOfBgp(environment, means),
     tunnelProbes: ownTunnelProbes,
+    startCollector: () => startCollector(collector, { environment }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** Decodes the command line of the node agent. Pure. */
 
 export const SERVE_CALLS = "serve-calls";
+export const COLLECT_FLOWS = "collect-flows";
 export const HOST_NAMESPACES = "--host-namespaces";
 export const PARENT = "--parent";
 export const INSTALL = "install";
@@ -15,7 +16,8 @@ export type NodeRequest =
   | { readonly kind: "wrong"; readonly argument: string }
   | { readonly kind: "agent" | typeof INSTALL; readonly hostNamespaces?: string }
   | ({ readonly kind: typeof UNINSTALL; readonly hostNamespaces?: string } & UninstallOptions)
-  | { readonly kind: "call server"; readonly parent?: number };
+  | { readonly kind: "call server"; readonly parent?: number }
+  | { readonly kind: "flow collector"; readonly parent?: number };
 
 export interface UninstallOptions {
   readonly stays?: true;
@@ -27,6 +29,7 @@ export function readNodeArguments(args: readonly string[]): NodeRequest {
   if (first === "-v") return { kind: "version" };
   if (first === "-h" || first === "--help") return { kind: "help" };
   if (first === SERVE_CALLS) return withOptions({ kind: "call server" }, args.slice(1));
+  if (first === COLLECT_FLOWS) return withOptions({ kind: "flow collector" }, args.slice(1));
   if (first === INSTALL || first === UNINSTALL) return withOptions({ kind: first }, args.slice(1));
   return withOptions({ kind: "agent" }, args);
 }
@@ -44,10 +47,11 @@ function withOptions(
   const [name, value, others] =
     at < 0 ? [first, rest[0], rest.slice(1)] : [first.slice(0, at), first.slice(at + 1), rest];
   if (value === undefined || value === "") return { kind: "wrong", argument: first };
-  if (name === HOST_NAMESPACES && request.kind !== "call server" && value.startsWith("/"))
-    return withOptions({ ...request, hostNamespaces: value }, others);
-  if (name === PARENT && request.kind === "call server" && /^\d+$/.test(value)) {
-    return withOptions({ ...request, parent: Number(value) }, others);
+  if (request.kind === "call server" || request.kind === "flow collector") {
+    if (name === PARENT && /^\d+$/.test(value)) return withOptions({ ...request, parent: Number(value) }, others);
+    return { kind: "wrong", argument: first };
   }
+  if (name === HOST_NAMESPACES && value.startsWith("/"))
+    return withOptions({ ...request, hostNamespaces: value }, others);
   return { kind: "wrong", argument: first };
 }

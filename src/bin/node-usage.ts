@@ -2,7 +2,16 @@
 import { DEFAULT_POLICY_SYNC_DIRECTORY, POLICY_SYNC_DIRECTORY } from "../config/policy-sync-directory.ts";
 import { identity } from "../identity.ts";
 import { DEFAULT_KUBELET_DIRECTORY, KUBELET_DIRECTORY, NO_KUBELET } from "../model/kubelet-directory.ts";
-import { EXIT_IN_USE, HOST_NAMESPACES, INSTALL, KEEP_FILES, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
+import {
+  COLLECT_FLOWS,
+  EXIT_IN_USE,
+  HOST_NAMESPACES,
+  INSTALL,
+  KEEP_FILES,
+  SERVE_CALLS,
+  STAY,
+  UNINSTALL,
+} from "./node-arguments.ts";
 
 export function nodeUsage(): string {
   const { nodeAgent, title, environmentPrefix, runDirectory, csiDriver } = identity;
@@ -29,5 +38,6 @@ Environment:
   ${POLICY_SYNC_DIRECTORY}  directory of the sockets of sidecars of releases before v3.29
                                 (default ${DEFAULT_POLICY_SYNC_DIRECTORY})
 
-Calls are served by a separate process, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and stops.`;
+Calls are served by a separate process, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and stops. So are flows
+collected, by "${nodeAgent} ${COLLECT_FLOWS}", while they are switched on.`;
 }

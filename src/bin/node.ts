@@ -1,14 +1,16 @@
 /**
- * The node agent: two processes of this one program.
+ * The node agent: processes of this one program.
  *
- *   vendor-node                    keeps its parts running (agent/main.ts)
- *     └─ vendor-node serve-calls   serves the plugins' calls (agent/calls/serve-plugins.ts), and does nothing else
+ *   vendor-node                      keeps its parts running (agent/main.ts)
+ *     ├─ vendor-node serve-calls     serves the plugins' calls (agent/calls/serve-plugins.ts), and does nothing else
+ *     └─ vendor-node collect-flows   while flows are switched on: collects them (agent/flows/collector)
  *
- * No call waits for the other work of the agent. In a container it enters the host's namespaces first
+ * No call waits for the other work of the agent, and neither policy nor calls for the collector. In a container it enters the host's namespaces first
  * (agent/node-setup/enter-host.ts).
  */
 import type { AgentProcess } from "../agent/agent-process.ts";
 import { beginCallServer, type CallServerOptions, EXIT_REFUSED } from "../agent/calls/call-server-process.ts";
+import { beginCollector, type CollectorOptions } from "../agent/flows/collector-process.ts";
 import { enterHost } from "../agent/node-setup/enter-host.ts";
 import { becomeOnlyAgent } from "../agent/only-agent.ts";
 import { StartRefused } from "../agent/supervise.ts";
@@ -21,6 +23,7 @@ import { nameProcess } from "../linux/own-process.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import {
+  COLLECT_FLOWS,
   EXIT_IN_USE,
   KEEP_FILES,
   PARENT,
@@ -57,6 +60,8 @@ export async function run(args: readonly string[]): Promise<number> {
       return 2;
     case "call server":
       return runCallServer(request);
+    case "flow collector":
+      return runFlowCollector(request);
     case "agent":
       return runAgent(request);
     case "install":
@@ -128,6 +133,13 @@ async function runCallServer(options: CallServerOptions): Promise<number> {
   });
 }
 
+/** Reads and writes the messages of src/flows/collector-messages.ts. */
+async function runFlowCollector(options: CollectorOptions): Promise<number> {
+  if (!beginCollector(options)) return EXIT_REFUSED;
+  console.error("not there yet");
+  return 1;
+}
+
 async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }): Promise<number> {
   if (hostNamespaces !== undefined) {
     sayRefused(enterHost(process.env, hostNamespaces));
@@ -146,6 +158,7 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
       wait,
       watch,
       callServer: [SERVE_CALLS, PARENT, String(process.pid)],
+      collector: [COLLECT_FLOWS, PARENT, String(process.pid)],
       furtherParts:
         typeof FAULTS === "undefined" || !FAULTS ? [] : (await import("./blocking-part.ts")).blockingParts(),
     });

@@ -4,7 +4,7 @@
  *   agent ── settings, rules, names, resources ──> collector ── who has these addresses?, numbers in use, facts ──> agent
  */
 import * as v from "valibot";
-import type { FlowLosses } from "./flow-record.ts";
+import { flowLossesSchema } from "./flow-record.ts";
 import type { LinkAccess } from "./link-messages.ts";
 
 /** Who has an address; `outside` if nobody does. */
@@ -57,18 +57,26 @@ export type ToCollector =
       readonly kind: "resources";
       readonly resources: readonly { readonly kind: string; readonly key: string; readonly value?: string }[];
     }
-  /** How many packets each denying rule of the kernel has dropped, to know what was suppressed: [comment, packets]. */
+  /**
+   * How many packets denying rules of the kernel have dropped in all, to know what was suppressed: [comment, packets], of
+   * those whose count has changed.
+   */
   | { readonly kind: "denied"; readonly counts: readonly (readonly [comment: string, packets: number])[] }
   /** Where the controllers are, whose questions it answers; `access` absent: there are none, or the host has no Kubernetes. */
   | { readonly kind: "link"; readonly access?: LinkAccess };
 
-export type FromCollector =
+const keys = v.array(v.string());
+const wholeNumber = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+
+export const fromCollectorSchema = v.variant("kind", [
   /** It waits for rules, names and resources. */
-  | { readonly kind: "ready" }
-  | { readonly kind: "who"; readonly keys: readonly string[] }
+  v.object({ kind: v.literal("ready") }),
+  v.object({ kind: v.literal("who"), keys }),
   /** The addresses are not needed any more. */
-  | { readonly kind: "forget"; readonly keys: readonly string[] }
+  v.object({ kind: v.literal("forget"), keys }),
   /** Every number that was in the label of a connection in one whole look at the connection table that began at `since`. */
-  | { readonly kind: "numbers in use"; readonly since: number; readonly numbers: readonly number[] }
+  v.object({ kind: v.literal("numbers in use"), since: v.number(), numbers: v.array(wholeNumber) }),
   /** Once a second, for metrics: text in the format of Prometheus. */
-  | { readonly kind: "facts"; readonly losses: FlowLosses; readonly metrics: string };
+  v.object({ kind: v.literal("facts"), losses: flowLossesSchema, metrics: v.string() }),
+]);
+export type FromCollector = Readonly<v.InferOutput<typeof fromCollectorSchema>>;

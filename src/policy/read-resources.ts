@@ -81,7 +81,9 @@ async function readNodes(store: Datastore): Promise<ReadEach<Node>> {
   return readEach(await readAllEntries(store, NODE.prefix()), ({ key, value }) => NODE.codec.read(value, key));
 }
 
-function usesServices({ spec: { ingress = [], egress = [] } }: Profile | NetworkPolicy | GlobalNetworkPolicy): boolean {
+export function usesServices({
+  spec: { ingress = [], egress = [] },
+}: Profile | NetworkPolicy | GlobalNetworkPolicy): boolean {
   return [...ingress, ...egress].some(({ source, destination }) => source?.services ?? destination?.services);
 }
 

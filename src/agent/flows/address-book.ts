@@ -32,6 +32,11 @@ import {
 } from "./recorded-addresses.ts";
 
 /** The kinds of records that say who has an address. */
+export const NAMED_KINDS = [
+  ...(["endpoints", "containerLabels", "hostEndpoints"] as const),
+  ...(["nodes", "networkSets", "globalNetworkSets"] as const),
+] as const satisfies readonly (keyof NamedValues)[];
+
 export interface NamedValues {
   readonly endpoints: WorkloadEndpoint;
   readonly containerLabels: ContainerLabels;

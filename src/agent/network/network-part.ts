@@ -25,6 +25,8 @@ interface Means extends Pick<AgentProcess, "environment" | "say"> {
   readonly routed: (arePodsRouted: () => boolean) => void;
   readonly watch: Pick<Watch, "ask" | "patiently">;
   readonly features: readonly StartedFeature[];
+  /** The arguments that start a collector of flows. */
+  readonly collector: readonly string[];
 }
 
 export function networkPart(means: Means): AgentPart {
@@ -67,11 +69,11 @@ async function openNetfilter(): Promise<NetfilterAccess> {
 
 async function enforceUntilChanged(
   network: AgentNetwork,
-  { environment, say, signal, wait, reader, netfilter, routed, watch, features }: EnforceMeans,
+  { environment, say, signal, wait, reader, netfilter, routed, watch, features, collector }: EnforceMeans,
 ): Promise<void> {
   const { runNetwork } = await import("./run-network.ts");
   const { ownAgentMeans } = await import("../means.ts");
-  const means = ownAgentMeans(environment, watch);
+  const means = ownAgentMeans({ environment, watch, collector });
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);

@@ -5,6 +5,7 @@
  *                                           ├─▶ outgoing NAT, floating IPs, the guard         (agent/tables)
  *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
  *                                           ├─▶ routes between nodes                          (route-between-nodes.ts)
+ *                                           ├─▶ what the collector of flows is told           (agent/flows)
  *                                           ▲ what annotations of pods claim is proven first  (agent/endpoints)
  *   datastore ── replica of blocks ─────────┴─▶ routes between nodes
  *   orchestrator's pods of this node ───────┴─▶ endpoints, if another plugin connects pods    (record-endpoints.ts)
@@ -25,6 +26,8 @@ import { ProvenEndpoints, type ProvenMeans } from "../endpoints/proven-endpoints
 import { needsRecordedEndpoints, recordEndpoints } from "../endpoints/record-endpoints.ts";
 import type { StartedFeature } from "../features.ts";
 import { adoptFloating, describeAdopted } from "../floating/adopt-floating.ts";
+import { flowParts } from "../flows/flow-part.ts";
+import { FlowsOfNode } from "../flows/flows-of-node.ts";
 import { keepNodeRecord } from "../node-record/keep-node-record.ts";
 import { betweenNodes } from "../node-routes/route-between-nodes.ts";
 import { enforcePolicy } from "../policy/enforce-policy.ts";
@@ -81,6 +84,7 @@ export async function runNetwork(
   const followed: FollowedNetwork = { means, network, store, replica, blocks, proven, heard: lost.forget, log };
   const routing = betweenNodes(followed);
   routed(routing.arePodsRouted);
+  const flows = new FlowsOfNode();
   const parts = [
     ...(proven === undefined || blocks === undefined
       ? []
@@ -97,7 +101,7 @@ export async function runNetwork(
         ]),
     {
       name: "the enforcement of network policy",
-      run: (stop: AbortSignal) => enforcePolicy({ ...followed, features, routing: routing.facts }, stop),
+      run: (stop: AbortSignal) => enforcePolicy({ ...followed, features, flows, routing: routing.facts }, stop),
     },
     {
       name: "the report about the datastore",
@@ -113,6 +117,7 @@ export async function runNetwork(
     },
     ...sharedTablesParts(followed, netfilter),
     upkeepPart({ ...followed, netfilter }),
+    ...flowParts(followed, flows),
     ...(needsRecordedEndpoints(followed)
       ? [{ name: "the endpoints of pods", run: (stop: AbortSignal) => recordEndpoints(followed, stop) }]
       : []),

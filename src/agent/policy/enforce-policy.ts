@@ -19,6 +19,7 @@ import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyUpdate } from "../../policy/inputs.ts";
 import type { EnforcementFollower, StartedFeature } from "../features.ts";
+import type { FlowsOfNode } from "../flows/flows-of-node.ts";
 import { followRoutes } from "../local-routes/follow-routes.ts";
 import { openKernelRoutes, type RouteKernel } from "../local-routes/kernel-routes.ts";
 import { unknownLinks } from "../local-routes/local-routes.ts";
@@ -42,6 +43,7 @@ export interface EnforceMeans extends FollowedNetwork {
   /** For metrics. */
   readonly routing: () => RoutingFacts | undefined;
   readonly features: readonly StartedFeature[];
+  readonly flows: FlowsOfNode;
 }
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
@@ -253,11 +255,11 @@ class Enforcement {
   }
 
   private serveFacts(signal: AbortSignal): Promise<void> {
-    const { means, routing } = this.given;
+    const { means, routing, flows } = this.given;
     return means.serveFacts({
       ...{ routing, wait: means.clock.wait, signal, report: onceEach(this.warn).report },
       facts: () => this.facts(),
-      ofFeatures: () => this.followers.map((follower) => follower.metrics()).join(""),
+      ofFeatures: () => `${this.followers.map((follower) => follower.metrics()).join("")}${flows.metrics()}`,
       settings: () => this.settings,
     });
   }

@@ -1,0 +1,61 @@
+/**
+ * The part of the agent that observes flows: while they are switched on for this node, a collector runs, and is started again
+ * when it ends. While they are switched off, nothing of it is loaded.
+ *
+ *   NodeAgentConfiguration ──▶ spec.flows is Enabled ──▶ run-collector.ts ═ starts ═▶ a process of its own
+ */
+import { onceEach } from "../../log/once-each.ts";
+import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import type { FollowedNetwork } from "../network/followed-network.ts";
+import { type AgentPart, superviseParts } from "../supervise.ts";
+import type { FlowsOfNode } from "./flows-of-node.ts";
+
+/** Nothing on a host that cannot have a collector, as a simulated one. */
+export function flowParts(followed: FollowedNetwork, flows: FlowsOfNode): readonly AgentPart[] {
+  const { startCollector } = followed.means;
+  if (startCollector === undefined) return [];
+  return [{ name: "the observation of flows", run: (signal) => observe(followed, { flows, startCollector }, signal) }];
+}
+
+type Started = { readonly flows: FlowsOfNode } & {
+  readonly startCollector: NonNullable<FollowedNetwork["means"]["startCollector"]>;
+};
+
+async function observe(followed: FollowedNetwork, started: Started, signal: AbortSignal): Promise<void> {
+  const { replica, network } = followed;
+  let running: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined;
+  const end = async () => {
+    running?.stop.abort();
+    await running?.ended;
+    running = undefined;
+    started.flows.isOn = false;
+  };
+  try {
+    for await (const { snapshot } of replica.part(["configurations"]).updates(signal)) {
+      const configurations = Array.from(snapshot.configurations, ([, value]) => value);
+      const isOn = nodeAgentSettings(configurations, network.node).flows === "Enabled";
+      if (isOn === started.flows.isOn) continue;
+      if (!isOn) {
+        await end();
+        continue;
+      }
+      started.flows.isOn = true;
+      const stop = new AbortController();
+      running = { stop, ended: keepCollector(followed, started, AbortSignal.any([signal, stop.signal])) };
+    }
+  } finally {
+    await end();
+  }
+}
+
+/** One that ends is replaced by another one, until the signal is aborted. */
+async function keepCollector(followed: FollowedNetwork, started: Started, signal: AbortSignal): Promise<void> {
+  const { elapsed, wait } = followed.means.clock;
+  const { report } = onceEach((message) => followed.log(message, "WARNING"));
+  const { runCollector } = await import("./run-collector.ts");
+  const part = {
+    name: "the collector of flows",
+    run: (stop: AbortSignal) => runCollector(followed, { ...started, report }, stop),
+  };
+  await superviseParts([part], { signal, report: (message) => followed.log(message, "WARNING"), elapsed, wait });
+}
