@@ -45,6 +45,11 @@ export type ToCollector =
   | { readonly kind: "rules"; readonly rules: readonly (readonly [number: number, comment: string])[] }
   /** Those of them that accept for the sidecar of the destination, which decides about each request: all of them. */
   | { readonly kind: "rules with requests"; readonly numbers: readonly number[] }
+  /**
+   * Since this time every rule of the kernel that accepts writes its number, in milliseconds since 1970: what began before, and has
+   * no label, is older than the switch.
+   */
+  | { readonly kind: "labels written"; readonly since: number }
   /** These numbers stand for nothing any more. */
   | { readonly kind: "rules gone"; readonly numbers: readonly number[] }
   /**
