@@ -200,6 +200,11 @@ function isDecidedBy(origin: RuleOrigin, { decidedBy, direction, verdict }: Expl
       return decidedBy?.kind === "Profile";
     case "no profile":
       return decidedBy === undefined && verdict === "deny";
+    case "no policy":
+    case "failsafe":
+    case "neighbour discovery":
+    case "exempt link":
+    case "own workload":
     case "invalid":
     case "other":
       return true;

@@ -12,6 +12,21 @@ describe("readRuleComment()", () => {
     ],
     ["profile egress", "an egress rule of a profile", "rule of a profile"],
     ["no profile allows it, ingress", "the end of the profiles: no ingress rule of them allows it", "end of profiles"],
+    [
+      "no policy decides it, egress",
+      "the end of the policies of the host: none decides about this forwarded packet, egress",
+      "end of policies",
+    ],
+    ["failsafe destination ports", "a failsafe port: open whatever policies say", "failsafe port"],
+    ["failsafe source ports", "a reply from a failsafe port", "failsafe port"],
+    ["neighbour discovery", "IPv6 neighbour discovery: allowed whatever policies say", "neighbour discovery"],
+    [
+      "exempt link calico0",
+      'link "calico0": the host reaches others by it, so its packets are not those of a workload',
+      "exempt link calico0",
+    ],
+    ["host to its own workload", "the host itself: it may always reach its own workloads", "host to its own workload"],
+    ["state invalid", "connection tracking: it belongs to no connection (state invalid)", "state invalid"],
     ["VXLAN of a workload", "VXLAN of a workload", "VXLAN of a workload"],
   ])("of %p: %s, or %s", (comment, words, title) => {
     expect(originWords(readRuleComment(comment))).toBe(words);

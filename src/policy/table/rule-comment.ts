@@ -11,6 +11,15 @@ export type RuleOrigin =
   | { readonly kind: "tier"; readonly tier: string; readonly direction: Direction }
   | { readonly kind: "profile"; readonly direction: Direction }
   | { readonly kind: "no profile"; readonly direction: Direction }
+  /** Forwarded by the host, and no rule of a policy of the host matched. */
+  | { readonly kind: "no policy"; readonly direction: Direction }
+  /** A port of the settings that is open whatever policies say; `source`: it is that of the sender, who replies. */
+  | { readonly kind: "failsafe"; readonly side: "source" | "destination" }
+  | { readonly kind: "neighbour discovery" }
+  /** By it the host reaches others, although its name begins like those of workloads. */
+  | { readonly kind: "exempt link"; readonly link: string }
+  /** The host itself has sent it to a workload that it runs. */
+  | { readonly kind: "own workload" }
   /** It belongs to no connection, and cannot begin one. */
   | { readonly kind: "invalid" }
   /** In words. */
@@ -19,13 +28,24 @@ export type RuleOrigin =
 /** Stands for the comment of the rules that drop packets of no connection, which have none. */
 export const INVALID_STATE = "state invalid";
 
+export const NEIGHBOUR_DISCOVERY = "neighbour discovery";
+export const HOST_TO_OWN_WORKLOAD = "host to its own workload";
+
+export function exemptLinkComment(link: string): string {
+  return `exempt link ${link}`;
+}
+
 const OF_POLICY = /^(\S+) (ingress|egress) (\d+)$/;
 const OF_TIER = /^tier (\S+) (ingress|egress) default$/;
 const OF_PROFILE = /^profile (ingress|egress)$/;
 const NO_PROFILE = /^no profile allows it, (ingress|egress)$/;
+const NO_POLICY = /^no policy decides it, (ingress|egress)$/;
+const FAILSAFE = /^failsafe (source|destination) ports$/;
+const EXEMPT_LINK = /^exempt link (\S+)$/;
 
 export function readRuleComment(comment: string): RuleOrigin {
-  if (comment === INVALID_STATE) return { kind: "invalid" };
+  const fixed = FIXED.get(comment);
+  if (fixed !== undefined) return fixed;
   const [, policy, ofPolicy, rule] = OF_POLICY.exec(comment) ?? [];
   if (policy !== undefined) return { kind: "policy", policy, direction: directionOf(ofPolicy), rule: Number(rule) };
   const [, tier, ofTier] = OF_TIER.exec(comment) ?? [];
@@ -33,9 +53,23 @@ export function readRuleComment(comment: string): RuleOrigin {
   const [, ofProfile] = OF_PROFILE.exec(comment) ?? [];
   if (ofProfile !== undefined) return { kind: "profile", direction: directionOf(ofProfile) };
   const [, ofNone] = NO_PROFILE.exec(comment) ?? [];
-  return ofNone === undefined
-    ? { kind: "other", text: comment }
-    : { kind: "no profile", direction: directionOf(ofNone) };
+  return ofNone === undefined ? readOther(comment) : { kind: "no profile", direction: directionOf(ofNone) };
+}
+
+const FIXED: ReadonlyMap<string, RuleOrigin> = new Map([
+  [INVALID_STATE, { kind: "invalid" }],
+  [NEIGHBOUR_DISCOVERY, { kind: "neighbour discovery" }],
+  [HOST_TO_OWN_WORKLOAD, { kind: "own workload" }],
+]);
+
+/** What no policy, tier or profile decides. */
+function readOther(comment: string): RuleOrigin {
+  const [, noPolicy] = NO_POLICY.exec(comment) ?? [];
+  if (noPolicy !== undefined) return { kind: "no policy", direction: directionOf(noPolicy) };
+  const [, side] = FAILSAFE.exec(comment) ?? [];
+  if (side !== undefined) return { kind: "failsafe", side: side === "source" ? "source" : "destination" };
+  const [, link] = EXEMPT_LINK.exec(comment) ?? [];
+  return link === undefined ? { kind: "other", text: comment } : { kind: "exempt link", link };
 }
 
 /** For people: `NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])`. */
@@ -52,6 +86,16 @@ export function originWords(origin: RuleOrigin): string {
       return `an ${origin.direction} rule of a profile`;
     case "no profile":
       return `the end of the profiles: no ${origin.direction} rule of them allows it`;
+    case "no policy":
+      return `the end of the policies of the host: none decides about this forwarded packet, ${origin.direction}`;
+    case "failsafe":
+      return origin.side === "source" ? "a reply from a failsafe port" : "a failsafe port: open whatever policies say";
+    case "neighbour discovery":
+      return "IPv6 neighbour discovery: allowed whatever policies say";
+    case "exempt link":
+      return `link "${origin.link}": the host reaches others by it, so its packets are not those of a workload`;
+    case "own workload":
+      return "the host itself: it may always reach its own workloads";
     case "invalid":
       return "connection tracking: it belongs to no connection (state invalid)";
     case "other":
@@ -70,6 +114,16 @@ export function originTitle(origin: RuleOrigin): string {
       return "rule of a profile";
     case "no profile":
       return "end of profiles";
+    case "no policy":
+      return "end of policies";
+    case "failsafe":
+      return "failsafe port";
+    case "exempt link":
+      return `exempt link ${origin.link}`;
+    case "own workload":
+      return "host to its own workload";
+    case "neighbour discovery":
+      return "neighbour discovery";
     case "invalid":
       return "state invalid";
     case "other":
