@@ -16,12 +16,17 @@ import { identity } from "../../identity.ts";
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
 import { hasPrefix, workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nameInKey, parseKey, titleInKey } from "../../model/keys.ts";
-import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import {
+  type NodeAgentConfiguration,
+  type NodeAgentSettings,
+  nodeAgentSettings,
+} from "../../model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
 import { policyLimits, type WrittenSize } from "../policy-size.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
+import type { FlowMarks } from "../render/flow-marks.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { type KernelLogging, TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
@@ -61,6 +66,13 @@ export interface CompilerOptions extends Partial<KernelLogging> {
   readonly node: string;
   /** Those of the datastore; otherwise a policy that matches one denies everything. */
   readonly hasServices?: boolean | undefined;
+  /** What the rules can tell about connections, once the configuration wants flows. */
+  readonly flows?: FlowMeans;
+}
+
+export interface FlowMeans extends Pick<FlowMarks, "labelOf"> {
+  /** Absent if the kernel cannot report packets. */
+  readonly deniedGroup?: number | undefined;
 }
 
 type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
@@ -87,9 +99,13 @@ export class PolicyCompiler {
   /** Workload endpoints of this node that changed since the last delta, whether or not their interface is known. */
   private readonly changedHere = new Set<string>();
   private readonly options: { readonly hasServices: boolean };
+  private readonly flows: FlowMeans;
+  /** What is in effect of flows, for comparison. */
+  private flowSettings: string | undefined;
 
-  constructor({ node, hasServices = false, dropGroup, hasLimit = true }: CompilerOptions) {
+  constructor({ node, hasServices = false, dropGroup, hasLimit = true, flows = {} }: CompilerOptions) {
     this.node = node;
+    this.flows = flows;
     this.builder = new TableBuilder({ dropGroup, hasLimit });
     this.options = { hasServices };
     this.policies = new ApplicablePolicies((key) => this.touch(key));
@@ -129,6 +145,16 @@ export class PolicyCompiler {
   /** The workload endpoints of this node whose interface is not known. */
   get unplacedEndpoints(): readonly UnplacedEndpoint[] {
     return this.unnamed.unplaced;
+  }
+
+  /** Of this node. */
+  get settings(): NodeAgentSettings {
+    return nodeAgentSettings(this.configurations.values(), this.node);
+  }
+
+  /** The comments of the rules that write into labels of connections. */
+  get labelled(): ReadonlySet<string> {
+    return this.builder.labelled;
   }
 
   get policyCount(): number {
@@ -389,13 +415,17 @@ export class PolicyCompiler {
   }
 
   private applySettings(): void {
-    const settings = nodeAgentSettings(this.configurations.values(), this.node);
+    const { settings } = this;
+    this.applyFlows(settings);
     this.limits.setLimits(policyLimits(settings));
     const prefixes = workloadPrefixes(settings.interfacePrefix);
     this.prefixes = prefixes;
     const exempt = this.uplinks.filter((name) => hasPrefix(name, prefixes));
     this.problemOf.note(UPLINKS, exempt.length === 0 ? undefined : describeExempt(exempt), EFFECT.exempt);
-    const wanted = workloadBaseChains({ ...settings, prefixes, exempt, hasIpvs: this.hasIpvs });
+    const wanted = workloadBaseChains({
+      ...{ ...settings, prefixes, exempt },
+      ...{ hasIpvs: this.hasIpvs, hasFlows: this.builder.hasFlows },
+    });
     const names = new Set(wanted.map(({ chain }) => chain.name));
     for (const name of BASE_CHAIN_NAMES) if (!names.has(name)) this.builder.deleteChain(name);
     for (const chain of wanted) this.builder.putChain(chain);
@@ -404,6 +434,17 @@ export class PolicyCompiler {
     this.hosts.setPrefixes(prefixes);
     this.hosts.setVxlanPort(settings.vxlanPort);
     this.unnamed.setPrefixes(prefixes);
+  }
+
+  /** Hosts get chains of their own, or share those of workloads again. */
+  private applyFlows({ flows, flowDeniedPerSecond: perSecond }: NodeAgentSettings): void {
+    const wanted = flows === "Enabled" ? `${perSecond}` : undefined;
+    if (wanted === this.flowSettings) return;
+    this.flowSettings = wanted;
+    const { labelOf, deniedGroup: group } = this.flows;
+    const denied = group === undefined ? undefined : { group, perSecond };
+    this.builder.setFlowMarks(wanted === undefined ? undefined : { labelOf, denied });
+    this.hosts.touch();
   }
 }
 
@@ -416,9 +457,9 @@ function describeExempt(names: readonly string[]): string {
 
 const BASE_CHAIN_NAMES: ReadonlySet<string> = new Set(
   [true, false].flatMap((hasIpvs) =>
-    workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort: 0, hasIpvs }).map(
-      ({ chain }) => chain.name,
-    ),
+    workloadBaseChains({
+      ...{ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort: 0, hasIpvs, hasFlows: true },
+    }).map(({ chain }) => chain.name),
   ),
 );
 

@@ -6,7 +6,8 @@
  *   rest           the chain of the next tier, or at last the ending
  *   ending         the rules of the profiles; then drop
  *   policy chain   its rules; Pass goes to the rest, so a policy with Pass has one chain for each rest;
- *                  a policy with http has one for workloads, and one without these rules for hosts
+ *                  a policy with http has one for workloads, and one without these rules for hosts;
+ *                  while flows are observed hosts have chains of their own, which know where they judge a packet
  *
  * Every chain but a policy's ends with a verdict. A chain exists while something refers to it.
  */
@@ -16,6 +17,7 @@ import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
 import { UPGRADE_POLICY } from "../../model/upgrade-policy.ts";
 import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
+import type { Point } from "../point.ts";
 import { SIDECARS } from "../render/base-chains.ts";
 import { drop } from "../render/chain-parts.ts";
 import { ACCEPTED } from "../render/packet-mark.ts";
@@ -49,8 +51,9 @@ export interface Evaluation {
   readonly tiers: readonly EvaluatedTier[];
   /** The rules of its profiles, in order. */
   readonly profileRules: readonly EffectiveRule[];
-  /** If nothing decided. */
-  readonly otherwise: "drop" | "accept";
+  /** If nothing decided. `next stage`: the packet is judged later. */
+  readonly otherwise: "drop" | "accept" | "next stage";
+  readonly of: "workload" | "host";
   /** Packets leave by the interface of a workload, which may have a sidecar; otherwise rules with `http` match nothing. */
   readonly hasSidecars: boolean;
   /** A chain that exists as long as the evaluation, with the packets that are not evaluated. */
@@ -74,6 +77,13 @@ interface HeldPolicy {
   readonly rest: string;
   /** Its rules with `http` are left out: the chain of a host. */
   readonly isWithoutHttp: boolean;
+  /** The chain is not shared with workloads. */
+  readonly isOfHost: boolean;
+}
+
+interface HeldEnding {
+  readonly evaluation: Evaluation;
+  readonly isOfHost: boolean;
 }
 
 export class Evaluations {
@@ -81,7 +91,7 @@ export class Evaluations {
   private readonly chainsOfPolicy = new Map<string, Set<string>>();
   /** By the name of the whole set: the policy and ending chains that use the set. */
   private readonly usersOfSet = new Map<string, Set<string>>();
-  private readonly endings = new Map<string, Evaluation>();
+  private readonly endings = new Map<string, HeldEnding>();
   private readonly rangeSets: RangeSets;
 
   constructor(
@@ -165,20 +175,23 @@ export class Evaluations {
 
   private retainEnding(evaluation: Evaluation): string {
     const { direction, profileRules, otherwise } = evaluation;
-    const name = groupChainName(`ending ${otherwise} ${textOfRules(profileRules)}`, direction);
+    const isOfHost = this.isOfHost(evaluation);
+    const end = isOfHost ? `${otherwise} of a host` : otherwise === "drop" ? "drop" : "accept";
+    const name = groupChainName(`ending ${end} ${textOfRules(profileRules)}`, direction);
     if (this.useAgain(name)) return name;
     const sets = referencesOf(profileRules);
     this.held.set(name, { uses: 1, chains: [], sets, lists: [] });
-    this.endings.set(name, evaluation);
+    this.endings.set(name, { evaluation, isOfHost });
     this.retainSets(name, sets);
     this.renderEnding(name);
     return name;
   }
 
   private renderEnding(name: string): void {
-    const evaluation = this.endings.get(name);
-    if (evaluation === undefined) return;
-    const { profileRules, otherwise, direction } = evaluation;
+    const held = this.endings.get(name);
+    if (held === undefined) return;
+    const { evaluation, isOfHost } = held;
+    const { profileRules, direction } = evaluation;
     const title = `profile ${direction}`;
     const logPrefix = logPrefixOf(`${title} rule`);
     const context = {
@@ -186,13 +199,20 @@ export class Evaluations {
       ...{ onAllow: [], comment: title, sidecars: undefined },
     };
     const rules = this.renderRules(name, profileRules, () => context);
-    const end = endRule(otherwise, `no profile allows it, ${direction}`);
-    this.table.putChain({ chain: { name }, rules: [...rules, end] });
+    const point = pointOf(direction, isOfHost);
+    this.table.putChain({ chain: { name }, rules: [...rules, endRule(evaluation, isOfHost)], point });
   }
 
-  private retainTier(tier: EvaluatedTier, rest: string, { direction, hasSidecars }: Evaluation): string {
+  /** Otherwise its chains are those of workloads: nobody asks where they judge. */
+  private isOfHost(evaluation: Evaluation): boolean {
+    return evaluation.of === "host" && this.table.hasFlows;
+  }
+
+  private retainTier(tier: EvaluatedTier, rest: string, evaluation: Evaluation): string {
+    const { direction, hasSidecars } = evaluation;
+    const isOfHost = this.isOfHost(evaluation);
     const held = (policy: PolicyRecord): HeldPolicy => ({
-      ...{ key: policy.key, direction, rest },
+      ...{ key: policy.key, direction, rest, isOfHost },
       isWithoutHttp: !hasSidecars && (policy.rules[direction] ?? []).some(({ http }) => http !== undefined),
     });
     const chains = tier.policies.map((policy) => policyChainOf(policy, held(policy)));
@@ -202,11 +222,12 @@ export class Evaluations {
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const end: DesiredRule =
       tier.defaultAction === "Deny"
-        ? endRule("drop", `tier ${endOfText(tier.name, LONGEST_TIER)} ${direction} default`)
+        ? drop(`tier ${endOfText(tier.name, LONGEST_TIER)} ${direction} default`)
         : { expressions: [verdict({ kind: "goto", chain: rest })] };
     this.table.putChain({
       chain: { name },
       rules: [...chains.map((chain) => ({ expressions: [verdict({ kind: "jump", chain })] })), end],
+      point: pointOf(direction, isOfHost),
     });
     return name;
   }
@@ -222,7 +243,7 @@ export class Evaluations {
   private renderPolicyChain(name: string): void {
     const held = this.held.get(name);
     if (held?.policy === undefined) return;
-    const { key, direction, rest, isWithoutHttp } = held.policy;
+    const { key, direction, rest, isWithoutHttp, isOfHost } = held.policy;
     const policy = this.policyOf(key);
     const rules = policy?.rules[direction] ?? [];
     const sets = referencesOf(rules);
@@ -240,6 +261,7 @@ export class Evaluations {
     };
     this.table.putChain({
       chain: { name, comment: title.slice(0, LONGEST_COMMENT) },
+      point: pointOf(direction, isOfHost),
       rules: this.renderRules(name, rules, (index) => ({
         ...context,
         logPrefix: logPrefixOf(`${title} rule ${index + 1}`),
@@ -311,12 +333,26 @@ function passes(policy: PolicyRecord, direction: Direction): boolean {
   return (policy.rules[direction] ?? []).some(({ action }) => action === "Pass");
 }
 
-function policyChainOf(policy: PolicyRecord, { key, direction, rest, isWithoutHttp }: HeldPolicy): string {
-  return policyChainName(key, direction, { rest: passes(policy, direction) ? rest : undefined, isWithoutHttp });
+function policyChainOf(policy: PolicyRecord, { key, direction, rest, ...variant }: HeldPolicy): string {
+  return policyChainName(key, direction, { rest: passes(policy, direction) ? rest : undefined, ...variant });
 }
 
-function endRule(end: Evaluation["otherwise"], comment: string): DesiredRule {
-  return end === "drop" ? drop(comment) : { expressions: [verdict({ kind: "accept" })] };
+function pointOf(direction: Direction, isOfHost: boolean): Point {
+  return direction === "ingress"
+    ? isOfHost
+      ? "host in"
+      : "workload ingress"
+    : isOfHost
+      ? "host out"
+      : "workload egress";
+}
+
+function endRule({ otherwise, direction }: Evaluation, isOfHost: boolean): DesiredRule {
+  if (otherwise === "drop") return drop(`no profile allows it, ${direction}`);
+  const expressions = [verdict({ kind: "accept" })];
+  return otherwise === "accept" && isOfHost
+    ? { expressions, comment: `no policy decides it, ${direction}` }
+    : { expressions };
 }
 
 const textsOfRules = new WeakMap<readonly EffectiveRule[], string>();

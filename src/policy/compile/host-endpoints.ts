@@ -124,7 +124,8 @@ export class HostEndpoints {
       prelude: preludeName(stage),
       tiers: isBeforeRouting(stage) ? tiers.map((tier) => ({ ...tier, defaultAction: "Pass" as const })) : tiers,
       profileRules: hasDefaultDrop(stage) ? this.policies.profileRulesOf(endpoint, direction, "host") : [],
-      otherwise: hasDefaultDrop(stage) ? "drop" : "accept",
+      otherwise: hasDefaultDrop(stage) ? "drop" : isBeforeRouting(stage) ? "next stage" : "accept",
+      of: "host",
       // Also at forwarded packets: the sidecar does not know the policies of the host.
       hasSidecars: false,
     };

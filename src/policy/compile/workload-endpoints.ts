@@ -72,6 +72,7 @@ export class WorkloadEndpoints {
       tiers: this.policies.tiersOf(key, direction, isForWorkloads),
       profileRules: this.policies.profileRulesOf(key, direction, "workload"),
       otherwise: "drop",
+      of: "workload",
       hasSidecars: true,
     };
   }

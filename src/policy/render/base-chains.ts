@@ -15,14 +15,21 @@
  *   output 0    with the mark of workloads -> from_workload_address    its egress policy, by its source address
  *   output 1    with the mark "arrived", which goes -> to_workload     its ingress policy
  *
+ * While flows are observed:
+ *
+ *   postrouting 0   from the host itself to a workload of its own: only written into the label of the connection
+ *
  * In nftables "accept" ends only the chain of its hook and priority: a packet between two workloads of this host is
  * accepted at priority 0 by the one and then judged at priority 1 by the other. Packets of the host itself to its
  * workloads (probes) pass no forward chain. Pure.
  */
+import type { Expression } from "../../linux/nftables/expression.ts";
 import { loadAddress, matchFamily, matchInterface, matchInterfacePrefix, verdict } from "../../linux/nftables/match.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
 import { matchTunnel, TUNNEL_KINDS } from "../../linux/nftables/tunnel-match.ts";
+import { hostNumber } from "../../linux/nftables/value.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
+import { exemptLinkComment, HOST_TO_OWN_WORKLOAD } from "../table/rule-comment.ts";
 import {
   baseChain,
   byInterface,
@@ -30,6 +37,7 @@ import {
   drop,
   type InterfaceKey,
   knownConnections,
+  matchNewConnections,
   neighbourDiscovery,
 } from "./chain-parts.ts";
 import { ARRIVED, FROM_WORKLOAD } from "./packet-mark.ts";
@@ -71,6 +79,8 @@ export interface BaseSettings {
   readonly vxlanPort: number;
   /** Whether this host has IPVS. */
   readonly hasIpvs: boolean;
+  /** Whether rules tell which of them accepted a connection. */
+  readonly hasFlows: boolean;
 }
 
 export function workloadBaseChains({
@@ -79,44 +89,87 @@ export function workloadBaseChains({
   exempt,
   vxlanPort,
   hasIpvs,
+  hasFlows,
 }: BaseSettings): readonly DesiredChain[] {
   const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] => [
-    ...exempt.map((name) => ({ expressions: [...matchInterface(key, "equal", name), verdict({ kind: "accept" })] })),
+    ...exempt.map((name) => acceptExempt(key, name)),
     ...prefixes.map((prefix) => ({ expressions: [...matchInterfacePrefix(key, prefix), jump(target)] })),
   ];
   const from = (target: string) => withPrefix("iifname", target);
   const to = (target: string) => withPrefix("oifname", target);
   return [
-    baseChain("forward_egress", { hook: "forward", priority: 0 }, from("from_workload")),
-    baseChain("forward_ingress", { hook: "forward", priority: 1 }, to("to_workload")),
+    baseChain("forward_egress", { hook: "forward", priority: 0 }, from("from_workload"), "workload egress"),
+    baseChain("forward_ingress", { hook: "forward", priority: 1 }, to("to_workload"), "workload ingress"),
     ...(hasIpvs
       ? chainsAroundIpvs(from, to, vxlanPort)
-      : [baseChain("input_egress", { hook: "input", priority: 0 }, from("workload_to_host"))]),
+      : [baseChain("input_egress", { hook: "input", priority: 0 }, from("workload_to_host"), "workload egress")]),
+    ...(hasFlows ? [hostToWorkload(exempt, prefixes)] : []),
     ...(defaultEndpointToHostAction === "Drop"
       ? [
           hasIpvs
             ? baseChain("input_host_after_ipvs", { hook: "input", priority: AFTER_IPVS + 1 }, from("no_host"))
             : baseChain("input_host", { hook: "input", priority: 1 }, from("no_host")),
-          chain("no_host", [neighbourDiscovery(), ...knownConnections(), drop("workload to host")]),
+          chain("no_host", [neighbourDiscovery(), ...knownConnections(), drop("workload to host")], "host in"),
         ]
       : []),
-    chain("workload_to_host", [
-      neighbourDiscovery(),
-      { expressions: [verdict({ kind: "goto", chain: "from_workload" })] },
-    ]),
-    chain("from_workload", [
-      ...noTunnels(vxlanPort),
-      ...knownConnections(),
-      byInterface("iifname", FROM_WORKLOADS),
-      drop("unknown workload interface, egress"),
-    ]),
-    chain("to_workload", [
-      ...knownConnections(),
-      byInterface("oifname", TO_WORKLOADS),
-      drop("unknown workload interface, ingress"),
-    ]),
+    chain(
+      "workload_to_host",
+      [neighbourDiscovery(), { expressions: [verdict({ kind: "goto", chain: "from_workload" })] }],
+      "workload egress",
+    ),
+    chain(
+      "from_workload",
+      [
+        ...noTunnels(vxlanPort),
+        ...knownConnections(),
+        byInterface("iifname", FROM_WORKLOADS),
+        drop("unknown workload interface, egress"),
+      ],
+      "workload egress",
+    ),
+    chain(
+      "to_workload",
+      [...knownConnections(), byInterface("oifname", TO_WORKLOADS), drop("unknown workload interface, ingress")],
+      "workload ingress",
+    ),
   ];
 }
+
+function acceptExempt(key: InterfaceKey, name: string): DesiredRule {
+  return {
+    expressions: [...matchInterface(key, "equal", name), verdict({ kind: "accept" })],
+    comment: exemptLinkComment(name),
+    labels: "new ones",
+  };
+}
+
+/**
+ * Here and not at the output hook: there the kernel still names the interface to which a Service was routed, not that of the
+ * pod behind it. Whatever else leaves by the interface of a workload has come in by another one, also through IPVS.
+ */
+function hostToWorkload(exempt: readonly string[], prefixes: readonly string[]): DesiredChain {
+  const accept = verdict({ kind: "accept" });
+  return baseChain(
+    "postrouting_host",
+    { hook: "postrouting", priority: 0 },
+    [
+      ...exempt.map((name) => ({ expressions: [...matchInterface("oifname", "equal", name), accept] })),
+      ...prefixes.map((prefix) => ({
+        expressions: [
+          { kind: "meta", key: "iif", to: 0 },
+          { kind: "compare", operator: "equal", from: 0, value: hostNumber(NO_INTERFACE) },
+          ...matchInterfacePrefix("oifname", prefix),
+          ...matchNewConnections(),
+          accept,
+        ] satisfies Expression[],
+        comment: HOST_TO_OWN_WORKLOAD,
+      })),
+    ],
+    "workload ingress",
+  );
+}
+
+const NO_INTERFACE = 0;
 
 type RulesByInterface = (target: string) => readonly DesiredRule[];
 
@@ -128,24 +181,30 @@ function chainsAroundIpvs(from: RulesByInterface, to: RulesByInterface, vxlanPor
       ...from("mark_workload"),
     ]),
     chain("mark_workload", [{ expressions: FROM_WORKLOAD.set }]),
-    baseChain("input_egress_after_ipvs", { hook: "input", priority: AFTER_IPVS }, [
-      ...UNMARK,
-      ...from("workload_to_host"),
-    ]),
+    baseChain(
+      "input_egress_after_ipvs",
+      { hook: "input", priority: AFTER_IPVS },
+      [...UNMARK, ...from("workload_to_host")],
+      "workload egress",
+    ),
     baseChain("output_egress", { hook: "output", priority: 0 }, [
       { expressions: [...FROM_WORKLOAD.isSet, jump("from_workload_address")] },
     ]),
-    chain("from_workload_address", [
-      ...noTunnels(vxlanPort),
-      ...knownConnections(),
-      ...([4, 6] as const).map(bySourceAddress),
-      drop("unknown workload address, egress"),
-    ]),
+    chain(
+      "from_workload_address",
+      [
+        ...noTunnels(vxlanPort),
+        ...knownConnections(),
+        ...([4, 6] as const).map(bySourceAddress),
+        drop("unknown workload address, egress"),
+      ],
+      "workload egress",
+    ),
     baseChain("output_ingress", { hook: "output", priority: 1 }, [
       { expressions: [...ARRIVED.isSet, jump("sent_on")] },
     ]),
     // The marks go first: the packet may be put into another one, which passes the same hook.
-    chain("sent_on", [...UNMARK, ...to("to_workload")]),
+    chain("sent_on", [...UNMARK, ...to("to_workload")], "workload ingress"),
   ];
 }
 

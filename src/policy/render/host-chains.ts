@@ -17,6 +17,7 @@ import type { NftSet } from "../../linux/nftables/set.ts";
 import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
+import type { Point } from "../point.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
 import {
   baseChain,
@@ -102,8 +103,14 @@ export function stageChains(stage: HostStage, options: StageOptions): readonly D
   const first = stage === "pre_dnat" ? [{ expressions: ACCEPTED.clear }] : [];
   return [
     baseChain(baseName(stage), HOOK[stage], [...first, byInterface(key, mapName(stage)), ...others]),
-    chain(preludeName(stage), preludeRules(stage, options)),
+    chain(preludeName(stage), preludeRules(stage, options), preludePoint(stage)),
   ];
+}
+
+/** Before connection tracking it drops nothing, and what it accepts has no label. */
+function preludePoint(stage: HostStage): Point | undefined {
+  if (stage === "untracked_in" || stage === "untracked_out") return undefined;
+  return directionAt(stage) === "ingress" ? "host in" : "host out";
 }
 
 function baseName(stage: HostStage): string {
@@ -139,7 +146,12 @@ function preludeRules(
       // Replies too: here no packet belongs to a connection yet, and half of one must not be untracked.
       return [...always, ...acceptPorts(own, "destination"), ...acceptPorts(other, "source"), ...probes, ...replies];
     case "pre_dnat":
-      return [...always, ...connectionsAfter("untracked_in", used), ...acceptPorts(inbound, "destination"), ...probes];
+      return [
+        ...[...always, ...connectionsAfter("untracked_in", used)],
+        // The next stage decides; what it accepts has one label, that of the rule there.
+        ...acceptPorts(inbound, "destination").map((rule) => ({ ...rule, labels: "none" as const })),
+        ...probes,
+      ];
     case "input":
       return [
         ...always,

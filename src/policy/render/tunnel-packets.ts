@@ -49,6 +49,7 @@ export function acceptProbes(key: "iifname" | "oifname", answering: Side): reado
         ]),
         verdict({ kind: "accept" }),
       ] satisfies Expression[],
+      labels: "none" as const,
       comment: `${protocol} ${answering === "source" ? "replies to probes" : "probes"} of node agents`,
     })),
   );
@@ -71,6 +72,7 @@ export function acceptTunnels({ kinds, vxlanPort }: OpenTunnels, otherEnd: Side)
         { kind: "counter" },
         verdict({ kind: "accept" }),
       ] satisfies Expression[],
+      labels: "none" as const,
       comment: `${TUNNEL_TITLES[kind]} between nodes`,
     })),
   );

@@ -2,6 +2,7 @@
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { NftChain } from "../../linux/nftables/ruleset.ts";
 import type { NftElement, NftSet } from "../../linux/nftables/set.ts";
+import type { Point } from "../point.ts";
 
 export interface DesiredTable {
   readonly chains: ReadonlyMap<string, DesiredChain>;
@@ -13,12 +14,19 @@ export interface DesiredTable {
 export interface DesiredChain {
   readonly chain: NftChain;
   readonly rules: readonly DesiredRule[];
+  /** Where its rules judge a packet; absent if they do not decide about connections. */
+  readonly point?: Point;
 }
 
 export interface DesiredRule {
   readonly expressions: readonly Expression[];
   /** Names the policy and the rule in it, for people and for `policy trace`. */
   readonly comment?: string;
+  /**
+   * Which connections a rule that accepts labels while flows are observed; absent: all, since known ones do not come to it.
+   * `none`: its packets belong to no flow, or a later stage decides about them.
+   */
+  readonly labels?: "new ones" | "none";
 }
 
 export interface DesiredSet {

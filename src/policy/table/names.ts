@@ -107,15 +107,22 @@ export interface PolicyChainVariant {
   readonly rest: string | undefined;
   /** It has rules with `http`, and the chain does not. */
   readonly isWithoutHttp?: boolean;
+  /** Of hosts only, so that its rules know where they judge a packet. */
+  readonly isOfHost?: boolean;
 }
 
 /** The chain of a policy in one direction. */
 export function policyChainName(
   policy: string,
   direction: Direction,
-  { rest, isWithoutHttp = false }: PolicyChainVariant,
+  { rest, isWithoutHttp = false, isOfHost = false }: PolicyChainVariant,
 ): string {
-  const parts = [policy, ...(rest === undefined ? [] : [rest]), ...(isWithoutHttp ? ["without http"] : [])];
+  const parts = [
+    policy,
+    ...(rest === undefined ? [] : [rest]),
+    ...(isWithoutHttp ? ["without http"] : []),
+    ...(isOfHost ? ["of a host"] : []),
+  ];
   return `p${letterOf(direction)}_${digestOf(parts.join(" "))}`;
 }
 

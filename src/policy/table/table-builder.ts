@@ -1,6 +1,7 @@
 /** A desired table under construction, which remembers what changed since the last delta. */
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { NftElement, NftSet } from "../../linux/nftables/set.ts";
+import { type FlowMarks, labelledComments, withFlowMarks } from "../render/flow-marks.ts";
 import type { DesiredChain, DesiredRule, DesiredTable, ElementChanges, TableDelta } from "./desired-table.ts";
 import { INVALID_STATE } from "./rule-comment.ts";
 
@@ -18,8 +19,11 @@ export interface KernelLogging {
 }
 
 export class TableBuilder implements DesiredTable {
+  /** Adapted to what the kernel can do, and to whether flows are observed. */
   readonly chains = new Map<string, DesiredChain>();
   readonly sets = new Map<string, BuiltSet>();
+  private readonly given = new Map<string, DesiredChain>();
+  private flowMarks: FlowMarks | undefined;
   /** What was there at the last delta, of everything touched since. */
   private readonly chainsBefore = new Map<string, DesiredChain | undefined>();
   private readonly setsBefore = new Map<string, BuiltSet | undefined>();
@@ -30,12 +34,29 @@ export class TableBuilder implements DesiredTable {
   putChain(chain: DesiredChain): void {
     const { name } = chain.chain;
     remember(this.chainsBefore, name, this.chains.get(name));
-    this.chains.set(name, adaptedTo(this.logging, chain));
+    this.given.set(name, chain);
+    this.chains.set(name, this.adapted(chain));
   }
 
   deleteChain(name: string): void {
     remember(this.chainsBefore, name, this.chains.get(name));
+    this.given.delete(name);
     this.chains.delete(name);
+  }
+
+  get hasFlows(): boolean {
+    return this.flowMarks !== undefined;
+  }
+
+  /** The comments of the rules that write labels. */
+  get labelled(): ReadonlySet<string> {
+    return labelledComments(this.chains.values());
+  }
+
+  /** What rules tell about connections; `undefined`: nothing. Changes all chains with rules that decide. */
+  setFlowMarks(marks: FlowMarks | undefined): void {
+    this.flowMarks = marks;
+    for (const chain of this.given.values()) if (chain.point !== undefined) this.putChain(chain);
   }
 
   /** Empty at first. */
@@ -72,6 +93,13 @@ export class TableBuilder implements DesiredTable {
     this.setsBefore.clear();
     this.elementsBefore.clear();
     return delta;
+  }
+
+  private adapted(chain: DesiredChain): DesiredChain {
+    const marked = this.flowMarks === undefined ? chain : withFlowMarks(chain, this.flowMarks);
+    const { dropGroup, hasLimit } = this.logging;
+    const fitting = hasLimit ? marked : withoutLimits(marked);
+    return dropGroup === undefined ? fitting : withReports(fitting, dropGroup);
   }
 
   private touch(name: string, identity: string): BuiltSet | undefined {
@@ -151,11 +179,6 @@ function compare(set: BuiltSet, touched: ReadonlyMap<string, NftElement | undefi
 
 function remember<Key, Value>(before: Map<Key, Value>, key: Key, value: Value): void {
   if (!before.has(key)) before.set(key, value);
-}
-
-function adaptedTo({ dropGroup, hasLimit }: KernelLogging, chain: DesiredChain): DesiredChain {
-  const fitting = hasLimit ? chain : withoutLimits(chain);
-  return dropGroup === undefined ? fitting : withReports(fitting, dropGroup);
 }
 
 function withoutLimits(chain: DesiredChain): DesiredChain {

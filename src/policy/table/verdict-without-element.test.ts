@@ -47,6 +47,7 @@ describe("verdictWithoutElement()", () => {
           exempt: [],
           vxlanPort,
           hasIpvs: false,
+          hasFlows: false,
         }),
         "from_workload",
       ).rules.filter(({ comment = "" }) => comment.includes("VXLAN"));
@@ -62,6 +63,7 @@ describe("verdictWithoutElement()", () => {
         exempt: [],
         vxlanPort: 4789,
         hasIpvs: false,
+        hasFlows: false,
       }),
       "from_workload",
     );

@@ -32,6 +32,13 @@ function outcomeOf({ expressions }: DesiredRule, field: Field, key: Uint8Array):
       case "counter":
       case "log":
         break;
+      case "immediate":
+      case "set-ct":
+        // What a rule writes into the label of a connection before it accepts.
+        break;
+      case "limit":
+        // Whether it is exceeded or not, a rule that only reports decides nothing.
+        return expressions.at(-1)?.kind === "verdict" ? "unknown" : "next rule";
       case "meta":
         if (expression.key !== field) return "unknown";
         break;

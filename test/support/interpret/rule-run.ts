@@ -110,7 +110,8 @@ export class RuleRun {
           break;
         case "set-ct":
           if (expression.key === "mark") this.marks.connectionMark = read(expression.from, 4).slice();
-          else this.marks.label = merged(this.marks.label, read(expression.from, this.marks.label.length));
+          else if (this.marks.state !== "untracked")
+            this.marks.label = merged(this.marks.label, read(expression.from, this.marks.label.length));
           break;
         case "nat":
           this.marks.translation = translationOf(expression, read);
