@@ -5,6 +5,7 @@
 import type { PolicyCompiler } from "../policy/compile/compiler.ts";
 import type { AgentProcess } from "./agent-process.ts";
 import type { FollowedNetwork } from "./network/followed-network.ts";
+import type { FlowRules } from "./policy/flow-rules.ts";
 import type { TableKeeper } from "./policy/table-keeper.ts";
 import type { AgentPart } from "./supervise.ts";
 
@@ -31,6 +32,7 @@ export interface StartedFeature {
 export interface Enforcement extends Pick<FollowedNetwork, "means" | "network" | "store" | "log"> {
   readonly compiler: PolicyCompiler;
   readonly keeper: Pick<TableKeeper, "updateSidecars">;
+  readonly flows: FlowRules;
 }
 
 export interface EnforcementFollower {

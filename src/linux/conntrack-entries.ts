@@ -13,7 +13,7 @@ import { familyNumber } from "./rtnetlink/family.ts";
 const SUBSYSTEM = 1 << 8;
 const MESSAGE = { list: SUBSYSTEM | 1, remove: SUBSYSTEM | 2 } as const;
 const HEADER_LENGTH = 4;
-const ATTRIBUTE = { original: 1, reply: 2 } as const;
+const ATTRIBUTE = { original: 1, reply: 2, labels: 22 } as const;
 const TUPLE = { ip: 1, protocol: 2 } as const;
 const IPV6 = { source: 3, destination: 4 } as const;
 const SOURCE = { 4: 1, 6: IPV6.source } as const;
@@ -104,6 +104,17 @@ function sourceIn(tuple: AttributeCursor, family: Family): number | string | und
       return family === 4 ? addresses.u32Big() : Buffer.from(addresses.copy()).toString("latin1");
     }
   }
+  return undefined;
+}
+
+/** The labels of all connections that have one, in one go. */
+export function listLabels(socket: NetlinkSocket): readonly Uint8Array[] {
+  return FAMILIES.flatMap((family) => dump(socket, listRequest(family), readEntryLabel));
+}
+
+function readEntryLabel(message: MessageCursor): Uint8Array | undefined {
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) if (attributes.type === ATTRIBUTE.labels) return attributes.copy();
   return undefined;
 }
 

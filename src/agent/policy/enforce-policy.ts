@@ -8,6 +8,7 @@
  *   requests by HTTP      ──▶ facts(): health and metrics
  */
 
+import { join } from "node:path";
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
@@ -93,8 +94,8 @@ class Enforcement {
     this.waiting = this.waitingPolicies();
     this.noteWaits = reportLongWaits(this.warn);
     this.status = this.statusFiles();
-    const { compiler, keeper } = this.table;
-    this.followers = given.features.map((feature) => feature.follow({ ...given, compiler, keeper }));
+    const { compiler, keeper, flows } = this.table;
+    this.followers = given.features.map((feature) => feature.follow({ ...given, compiler, keeper, flows }));
     this.noteEnforcement = enforcementLog((message) => given.log(message, "INFO"));
     this.settings = nodeAgentSettings([], network.node);
     this.checkedAt = means.clock.elapsed();
@@ -146,6 +147,7 @@ class Enforcement {
     return new EnforcedTable({
       ...{ host: means.kernel, clock: means.clock, node: network.node, report: this.warn },
       patiently: means.patiently,
+      ruleNumbersPath: join(means.files.runDirectory, RULE_NUMBERS_FILE),
       hasServices: store.isOrchestratorApi === true,
       isRequired: network.isPolicyRequired,
       hasUnknownContainers: (known) => unknownLinks(known, listLinks(this.links), network.name).length > 0,
@@ -217,6 +219,7 @@ class Enforcement {
       this.given.network.node,
     );
     this.logEnforcement();
+    this.table.flows.applied();
     if (isWanted) {
       this.status.update(
         changes.endpoints.map(({ key }) => key),
@@ -249,7 +252,10 @@ class Enforcement {
   /** What others changed in the table is reverted. */
   private checked(): void {
     this.table.lookAtHost();
-    if (this.isApplied) this.logEnforcement();
+    if (this.isApplied) {
+      this.logEnforcement();
+      this.table.flows.applied();
+    }
     this.noteWaits(this.waiting.facts);
     this.checkedAt = this.given.means.clock.elapsed();
   }
@@ -278,6 +284,9 @@ class Enforcement {
     };
   }
 }
+
+/** In the run directory. */
+const RULE_NUMBERS_FILE = "rule-numbers";
 
 /** Other work of the agent comes first. */
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -10,6 +10,7 @@
  *
  * What the host tells is only read while a resource depends on it.
  */
+import { FLOW_GROUP } from "../../firewall/policy-table.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { uplinkNames } from "../../linux/rtnetlink/uplinks.ts";
 import { onceEach } from "../../log/once-each.ts";
@@ -19,9 +20,11 @@ import type { AgentClock } from "../means.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { type BatchMeans, type CountedKernel, countBatches } from "./counted-kernel.ts";
 import type { PolicyFacts } from "./facts.ts";
+import { TableFlowRules } from "./flow-rules.ts";
 import { HostInterfaces } from "./host-interfaces.ts";
 import { findLogging } from "./kernel-logging.ts";
 import { openKernelTable } from "./kernel-table.ts";
+import { highestNumberInKernel } from "./numbers-in-kernel.ts";
 import { TableKeeper } from "./table-keeper.ts";
 import { type SummedTraffic, sumTraffic } from "./traffic.ts";
 import { type WorkloadLinkMeans, WorkloadLinks } from "./workload-links.ts";
@@ -31,7 +34,7 @@ const TRAFFIC_MILLISECONDS = 1_000;
 
 export interface EnforcedTableMeans {
   readonly host: SocketOpener;
-  readonly clock: Pick<AgentClock, "elapsed" | "wait">;
+  readonly clock: Pick<AgentClock, "elapsed" | "now" | "wait">;
   readonly node: string;
   readonly hasServices: boolean;
   /** There must be a table, even if there is no policy. */
@@ -42,6 +45,8 @@ export interface EnforcedTableMeans {
   readonly hasIpvs: () => boolean;
   readonly routes: Pick<WorkloadLinkMeans, "kernel" | "events">;
   readonly report: (message: string) => void;
+  /** Where the numbers of rules are kept until the host is switched off. */
+  readonly ruleNumbersPath: string;
   readonly patiently: BatchMeans["patiently"];
   /** The kernel has acknowledged these changes. */
   readonly changed: (delta: TableDelta) => void;
@@ -56,6 +61,7 @@ export class EnforcedTable {
   readonly keeper: TableKeeper;
   /** What the rules have counted. */
   readonly readTraffic: () => SummedTraffic;
+  readonly flows: TableFlowRules;
   private readonly kernel: CountedKernel;
   private readonly interfaces: HostInterfaces;
   private readonly workloadLinks: WorkloadLinks;
@@ -65,9 +71,13 @@ export class EnforcedTable {
     const { host, clock, node, hasServices, routes, report, changed, adopted } = means;
     this.kernel = countBatches(openKernelTable(host), { elapsed: clock.elapsed, report, patiently: means.patiently });
     this.uplinks = host.openSocket("route");
-    this.compiler = new PolicyCompiler({ node, hasServices, ...findLogging(host, report) });
+    const logging = findLogging(host, report);
+    this.flows = this.flowRules(logging.labelProblem);
+    const labelOf = logging.labelProblem === undefined ? this.flows.labelOf : undefined;
+    const deniedGroup = logging.dropGroup === undefined ? undefined : FLOW_GROUP;
+    this.compiler = new PolicyCompiler({ node, hasServices, ...logging, flows: { labelOf, deniedGroup } });
     this.keeper = new TableKeeper({
-      ...{ compiler: this.compiler, kernel: this.kernel.kernel, report, changed, adopted },
+      ...{ compiler: this.compiler, kernel: this.flows.announcing(this.kernel.kernel), report, changed, adopted },
       isWanted: () => this.isWanted,
       hasUnknownContainers: () => means.hasUnknownContainers(this.compiler.localEndpoints.values()),
       compiled: () => this.addStateOfHost(),
@@ -111,6 +121,7 @@ export class EnforcedTable {
   /** The table stays. */
   close(): void {
     this.kernel.kernel.close();
+    this.flows.close();
     closeNetlinkSocket(this.uplinks);
   }
 
@@ -122,6 +133,18 @@ export class EnforcedTable {
     if (compiler.hasOtherPrefixes) compiler.setUplinks(uplinkNames(uplinks));
     compiler.setIpvs(this.means.hasIpvs());
     compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
+  }
+
+  private flowRules(labelProblem: string | undefined): TableFlowRules {
+    const { host, clock, ruleNumbersPath, report } = this.means;
+    return new TableFlowRules({
+      ...{ path: ruleNumbersPath, clock, report: onceEach(report).report, labelProblem },
+      highestInKernel: () => highestNumberInKernel(host),
+      settings: () => this.compiler.settings,
+      labelled: () => this.compiler.labelled,
+      counts: () => this.kernel.kernel.counts(),
+      isSettled: () => this.keeper.isSettled,
+    });
   }
 
   private sumTraffic(): SummedTraffic {

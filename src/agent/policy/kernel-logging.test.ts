@@ -8,7 +8,9 @@ const refused = (name: ErrnoName) => new KernelError("add a rule", errnoOf(name)
 
 function found(refusals: Partial<LoggingRefusals>) {
   const told: string[] = [];
-  const logging = loggingFrom({ report: undefined, limit: undefined, ...refusals }, (message) => told.push(message));
+  const logging = loggingFrom({ report: undefined, limit: undefined, label: undefined, ...refusals }, (message) =>
+    told.push(message),
+  );
   return { ...logging, told };
 }
 
@@ -25,6 +27,13 @@ describe("loggingFrom()", () => {
     expect(found({ limit: refused(name) })).toEqual({
       ...{ dropGroup: DROP_GROUP, hasLimit: false },
       told: [expect.stringContaining("the kernel lacks nft_limit")],
+    });
+  });
+
+  test("tells only those who want flows that labels are missing", () => {
+    expect(found({ label: refused("EOPNOTSUPP") })).toEqual({
+      ...{ dropGroup: DROP_GROUP, hasLimit: true, told: [] },
+      labelProblem: expect.stringContaining("the kernel lacks CONFIG_NF_CONNTRACK_LABELS"),
     });
   });
 

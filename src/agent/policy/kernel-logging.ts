@@ -1,4 +1,4 @@
-/** What the kernel of this host can do with rules that log: rules of policies are written without what it cannot. */
+/** What the kernel of this host can do with rules that log or label: rules of policies are written without what it cannot. */
 import { DROP_GROUP } from "../../firewall/policy-table.ts";
 import { identity } from "../../identity.ts";
 import { isKernelError, type KernelError } from "../../linux/kernel-error.ts";
@@ -11,16 +11,27 @@ import type { KernelLogging } from "../../policy/table/table-builder.ts";
 export interface LoggingRefusals {
   readonly report: KernelError | undefined;
   readonly limit: KernelError | undefined;
+  readonly label: KernelError | undefined;
+}
+
+export interface FoundLogging extends KernelLogging {
+  /** Why rules cannot write into labels of connections, which only flows need; absent if they can. */
+  readonly labelProblem?: string | undefined;
 }
 
 /** Tries it. `report` gets the reason for each thing that is missing. */
-export function findLogging(kernel: SocketOpener, report: (message: string) => void): KernelLogging {
+export function findLogging(kernel: SocketOpener, report: (message: string) => void): FoundLogging {
   const socket = kernel.openSocket("netfilter");
   try {
     return loggingFrom(
       {
         report: refusalOf(socket, { kind: "log", prefix: "", group: DROP_GROUP }),
         limit: refusalOf(socket, { kind: "limit", rate: 10n, per: "second", burst: 50 }),
+        label: refusalOf(
+          socket,
+          { kind: "immediate", to: 0, value: NO_LABEL },
+          { kind: "set-ct", key: "label", from: 0 },
+        ),
       },
       report,
     );
@@ -30,19 +41,28 @@ export function findLogging(kernel: SocketOpener, report: (message: string) => v
 }
 
 /** Policy without reports and limits is better than a table that the kernel refuses. */
-export function loggingFrom({ report, limit }: LoggingRefusals, tell: (message: string) => void): KernelLogging {
+export function loggingFrom({ report, limit, label }: LoggingRefusals, tell: (message: string) => void): FoundLogging {
   if (report !== undefined)
     tell(
       `Rules do not report dropped packets, so "${identity.adminTool} policy trace --dropped" ${reasonOf(report, LOG)}`,
     );
   if (limit !== undefined) tell(`Policies with the action Log ${reasonOf(limit, LIMIT)}`);
-  return { dropGroup: report === undefined ? DROP_GROUP : undefined, hasLimit: limit === undefined };
+  return {
+    ...{ dropGroup: report === undefined ? DROP_GROUP : undefined, hasLimit: limit === undefined },
+    ...(label === undefined ? {} : { labelProblem: `Flows ${reasonOf(label, LABEL)}` }),
+  };
 }
 
 const LOG = { effect: "cannot show them", modules: "nft_log or nfnetlink_log" } as const;
 const LIMIT = { effect: "log without a limit", modules: "nft_limit" } as const;
 
-function reasonOf(error: KernelError, { effect, modules }: typeof LOG | typeof LIMIT): string {
+const LABEL = {
+  effect: "do not tell which rule accepted a connection",
+  modules: "CONFIG_NF_CONNTRACK_LABELS",
+} as const;
+const NO_LABEL = new Uint8Array(16);
+
+function reasonOf(error: KernelError, { effect, modules }: typeof LOG | typeof LIMIT | typeof LABEL): string {
   const { message } = error;
   return isKernelError(error, "ENOENT", "EOPNOTSUPP")
     ? `${effect}: the kernel lacks ${modules}`
@@ -50,12 +70,12 @@ function reasonOf(error: KernelError, { effect, modules }: typeof LOG | typeof L
 }
 
 /** One batch, so nothing is left behind. */
-function refusalOf(socket: NetlinkSocket, expression: Expression): KernelError | undefined {
+function refusalOf(socket: NetlinkSocket, ...expressions: readonly Expression[]): KernelError | undefined {
   const table = { family: "inet", name: `${identity.policyTable}_check` } as const;
   const [refusal] = tryCommit(socket, [
     { kind: "add-table", table },
     { kind: "add-chain", table, chain: { name: "check" } },
-    { kind: "add-rule", table, rule: { chain: "check", expressions: [expression] } },
+    { kind: "add-rule", table, rule: { chain: "check", expressions } },
     { kind: "delete-table", table },
   ]);
   return refusal?.error;

@@ -60,6 +60,11 @@ export class TableKeeper {
     return this.state === "present";
   }
 
+  /** The kernel has the rules of the compiler, or none since there need not be any. */
+  get isSettled(): boolean {
+    return this.state !== "unknown";
+  }
+
   /** No policy is known, but if a former agent has written rules, they stay. */
   get keepsFormer(): boolean {
     return this.isKept;

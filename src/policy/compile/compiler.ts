@@ -26,7 +26,7 @@ import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
 import { policyLimits, type WrittenSize } from "../policy-size.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
-import type { FlowMarks } from "../render/flow-marks.ts";
+import type { FlowMarks, LabelledComments } from "../render/flow-marks.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { type KernelLogging, TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
@@ -153,7 +153,7 @@ export class PolicyCompiler {
   }
 
   /** The comments of the rules that write into labels of connections. */
-  get labelled(): ReadonlySet<string> {
+  get labelled(): LabelledComments {
     return this.builder.labelled;
   }
 

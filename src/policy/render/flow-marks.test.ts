@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { matchProtocol, verdict } from "../../linux/nftables/match.ts";
 import type { Point } from "../point.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
+import { SIDECARS } from "./base-chains.ts";
 import { matchNewConnections } from "./chain-parts.ts";
 import { type FlowMarks, labelledComments, withFlowMarks } from "./flow-marks.ts";
 
@@ -86,10 +87,17 @@ describe("withFlowMarks()", () => {
   });
 });
 
-test("labelledComments(): those of rules that write labels, each once", () => {
-  const rules: DesiredRule[] = ["a", "b", "a"].map((comment) => ({ expressions: [ACCEPT], comment }));
-  const chain = { chain: { name: "chain" }, rules, point: "host out" } as const;
+test("labelledComments(): those of rules that write labels, each once, and which of them accept for a sidecar", () => {
+  const toSidecar = { kind: "lookup", set: SIDECARS, from: 0 } as const;
+  const rules: DesiredRule[] = [
+    ...["a", "b", "a"].map((comment) => ({ expressions: [ACCEPT], comment })),
+    { expressions: [toSidecar, ACCEPT], comment: "http" },
+  ];
+  const chain = { chain: { name: "chain" }, rules, point: "workload ingress" } as const;
 
-  expect([...labelledComments([chain])]).toEqual([]);
-  expect([...labelledComments([withFlowMarks(chain, ALL)])]).toEqual(["a", "b"]);
+  expect(labelledComments([chain]).all.size).toBe(0);
+  expect(labelledComments([withFlowMarks(chain, ALL)])).toEqual({
+    all: new Set(["a", "b", "http"]),
+    forSidecars: new Set(["http"]),
+  });
 });

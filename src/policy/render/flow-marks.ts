@@ -10,6 +10,7 @@ import type { Verdict } from "../../linux/nftables/verdict.ts";
 import { POINT_CODE, type Point } from "../point.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
 import { INVALID_STATE } from "../table/rule-comment.ts";
+import { SIDECARS } from "./base-chains.ts";
 import { matchNewConnections } from "./chain-parts.ts";
 
 export interface FlowMarks {
@@ -80,15 +81,24 @@ function conditionsOf({ expressions }: DesiredRule): readonly Expression[] {
   );
 }
 
-/** The numbers of these rules are in use. */
-export function labelledComments(chains: Iterable<DesiredChain>): ReadonlySet<string> {
-  const comments = new Set<string>();
+/** Comments of rules that write labels. */
+export interface LabelledComments {
+  readonly all: ReadonlySet<string>;
+  /** Of those that accept for a sidecar, which decides about each request. */
+  readonly forSidecars: ReadonlySet<string>;
+}
+
+export function labelledComments(chains: Iterable<DesiredChain>): LabelledComments {
+  const [all, forSidecars] = [new Set<string>(), new Set<string>()];
   for (const { rules } of chains) {
-    for (const { comment, expressions } of rules)
-      if (comment !== undefined && expressions.some((each) => each.kind === "set-ct" && each.key === "label"))
-        comments.add(comment);
+    for (const { comment, expressions } of rules) {
+      if (comment === undefined || !expressions.some((each) => each.kind === "set-ct" && each.key === "label"))
+        continue;
+      all.add(comment);
+      if (expressions.some((each) => each.kind === "lookup" && each.set === SIDECARS)) forSidecars.add(comment);
+    }
   }
-  return comments;
+  return { all, forSidecars };
 }
 
 function verdictOf({ expressions }: DesiredRule): Verdict | undefined {

@@ -1,7 +1,7 @@
 /** A desired table under construction, which remembers what changed since the last delta. */
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { NftElement, NftSet } from "../../linux/nftables/set.ts";
-import { type FlowMarks, labelledComments, withFlowMarks } from "../render/flow-marks.ts";
+import { type FlowMarks, type LabelledComments, labelledComments, withFlowMarks } from "../render/flow-marks.ts";
 import type { DesiredChain, DesiredRule, DesiredTable, ElementChanges, TableDelta } from "./desired-table.ts";
 import { INVALID_STATE } from "./rule-comment.ts";
 
@@ -24,6 +24,8 @@ export class TableBuilder implements DesiredTable {
   readonly sets = new Map<string, BuiltSet>();
   private readonly given = new Map<string, DesiredChain>();
   private flowMarks: FlowMarks | undefined;
+  /** Until a chain changes. */
+  private known: LabelledComments | undefined;
   /** What was there at the last delta, of everything touched since. */
   private readonly chainsBefore = new Map<string, DesiredChain | undefined>();
   private readonly setsBefore = new Map<string, BuiltSet | undefined>();
@@ -34,12 +36,14 @@ export class TableBuilder implements DesiredTable {
   putChain(chain: DesiredChain): void {
     const { name } = chain.chain;
     remember(this.chainsBefore, name, this.chains.get(name));
+    this.known = undefined;
     this.given.set(name, chain);
     this.chains.set(name, this.adapted(chain));
   }
 
   deleteChain(name: string): void {
     remember(this.chainsBefore, name, this.chains.get(name));
+    this.known = undefined;
     this.given.delete(name);
     this.chains.delete(name);
   }
@@ -49,8 +53,9 @@ export class TableBuilder implements DesiredTable {
   }
 
   /** The comments of the rules that write labels. */
-  get labelled(): ReadonlySet<string> {
-    return labelledComments(this.chains.values());
+  get labelled(): LabelledComments {
+    this.known ??= labelledComments(this.chains.values());
+    return this.known;
   }
 
   /** What rules tell about connections; `undefined`: nothing. Changes all chains with rules that decide. */
