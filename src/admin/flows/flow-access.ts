@@ -84,7 +84,7 @@ function obstacleOf(socket: string): string | undefined {
 }
 
 const { adminTool, nodeAgent } = identity;
-export const SWITCH_ON = `${adminTool} patch nodeagentconfiguration default --patch '{"spec": {"flows": "Enabled"}}'`;
+const SWITCH_ON = `${adminTool} patch nodeagentconfiguration default --patch '{"spec": {"flows": "Enabled"}}'`;
 
 interface NodeRequest {
   readonly path: FlowPath;
@@ -145,7 +145,7 @@ async function* orHowToSwitchOn(lines: AsyncIterable<string>): AsyncIterable<str
   }
 }
 
-export const SWITCH_ON_IN_CLUSTER = `kubectl patch installation default --type merge -p '{"spec": {"flows": {"state": "Enabled"}}}'`;
+const SWITCH_ON_IN_CLUSTER = `kubectl patch installation default --type merge -p '{"spec": {"flows": {"mode": "Enabled"}}}'`;
 
 async function* answersIn(lines: AsyncIterable<string>): AsyncIterable<FlowAnswer> {
   for await (const line of lines) {

@@ -79,16 +79,18 @@ export function ruleTitle(comment: string): string {
   return "direction" in origin ? `${originTitle(origin)}, ${origin.direction}` : originTitle(origin);
 }
 
-/** `decision` absent: no point of the node had to decide. */
+/** `decision` absent: no point of the node had to decide. Without rule and reason: the user may not see the rule. */
 export function decisionTitle(decision: FlowDecision | undefined): string {
-  if (decision?.rule !== undefined) return ruleTitle(decision.rule);
-  return `unknown: ${decision?.unknown ?? "not judged"}`;
+  if (decision === undefined) return "unknown: not judged";
+  const { rule, unknown } = decision;
+  if (rule !== undefined) return ruleTitle(rule);
+  return unknown === undefined ? "hidden" : `unknown: ${unknown}`;
 }
 
 /** With the point on the way: `workload ingress: allow by NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])`. */
 export function decisionWords({ point, verdict, rule, unknown, requestsBySidecar }: FlowDecision): string {
-  const why =
-    rule === undefined ? `: ${UNKNOWN_RULES[unknown ?? "not judged"]}` : ` by ${originWords(readRuleComment(rule))}`;
+  const reason = unknown === undefined ? "you may not list the end that its rules protect" : UNKNOWN_RULES[unknown];
+  const why = rule === undefined ? `: ${reason}` : ` by ${originWords(readRuleComment(rule))}`;
   return `${point}: ${verdict}${why}${requestsBySidecar === true ? "; the sidecar decides about each request" : ""}`;
 }
 

@@ -194,6 +194,20 @@ describe("flows", () => {
     expect(stderr).toContain(message);
   });
 
+  test("shows what the user may not see as hidden", async () => {
+    const hidden: FlowRecord = {
+      ...DENIED,
+      node: "hidden",
+      destination: { kind: "hidden", address: "10.0.1.7", port: 5432 },
+      decisions: [{ point: "workload ingress", verdict: "deny" }],
+    };
+    const line = (await ask("flows", [flow(hidden)])).stdout.split("\n")[1];
+
+    expect(line?.split(/ {3,}/).slice(1, 6)).toEqual(["203.0.113.77", "10.0.1.7", "5432/tcp", "denied", "hidden"]);
+    const wide = (await ask("flows -o wide", [flow(hidden)])).stdout;
+    expect(wide).toContain("workload ingress: deny: you may not list the end that its rules protect");
+  });
+
   test("says if there is none", async () => {
     expect(await ask("flows", [WELL])).toMatchObject({ code: EXIT_OK, stdout: "", stderr: "No flow was found\n" });
   });

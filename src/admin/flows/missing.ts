@@ -29,7 +29,7 @@ const WORDS: readonly (readonly [keyof FlowLosses, (count: number) => string])[]
 ];
 
 /** Counted since the collector of the node started, so the numbers are about more than this answer. By what they count. */
-export function lossWords(losses: NodeLosses): ReadonlyMap<keyof FlowLosses, string> {
+function lossWords(losses: NodeLosses): ReadonlyMap<keyof FlowLosses, string> {
   const counted = WORDS.flatMap(([name, words]) => (losses[name] > 0 ? [[name, words(losses[name])] as const] : []));
   const { withoutCollector } = losses;
   if (withoutCollector === 0) return new Map(counted);

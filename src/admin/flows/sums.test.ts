@@ -37,6 +37,12 @@ describe("pairSums()", () => {
     ]);
   });
 
+  test("counts once what a node has seen whose rules are hidden from the user", () => {
+    expect(
+      flowsOf(rollup({ node: "a", rules: [], flows: 5 }), rollup({ node: "b", rules: ARRIVING, flows: 5 })),
+    ).toEqual([["allowed", 5]]);
+  });
+
   test("counts all that is denied, wherever", () => {
     expect(
       flowsOf(

@@ -47,13 +47,14 @@ export function pairSums(rollups: readonly FlowRollup[]): readonly PairSum[] {
   return [...pairs.values()].flatMap(sumsOfPair);
 }
 
-/** Where the nodes of a rollup stood: at the source, at the destination, or both were on one node. */
-type View = "leaving" | "arriving" | "whole";
+/** Where the node of a rollup stood: at the source, at the destination, or it had both. Without rules, or if they are hidden, nobody knows. */
+type View = "leaving" | "arriving" | "whole" | "unknown";
 
 function viewOf({ rules }: FlowRollup): View {
   const leaves = rules.some((rule) => /^(workload egress|host out): /.test(rule));
   const arrives = rules.some((rule) => /^(workload ingress|host in): /.test(rule));
-  return leaves === arrives ? "whole" : leaves ? "leaving" : "arriving";
+  if (leaves && arrives) return "whole";
+  return leaves ? "leaving" : arrives ? "arriving" : "unknown";
 }
 
 function sumsOfPair(rollups: readonly FlowRollup[]): readonly PairSum[] {
@@ -66,7 +67,8 @@ function sumsOfPair(rollups: readonly FlowRollup[]): readonly PairSum[] {
     const [whole, leaving, arriving] = [seen(verdict, "whole"), seen(verdict, "leaving"), seen(verdict, "arriving")];
     // What the node of the source denies never arrives. What it lets pass, the node of the destination may deny.
     const sent = verdict === "allowed" ? minus(leaving, seen("denied", "arriving")) : leaving;
-    const sum = plus(whole, verdict === "denied" ? plus(leaving, arriving) : most(sent, arriving));
+    const seenOnce = verdict === "denied" ? plus(leaving, arriving) : most(sent, arriving);
+    const sum = plus(whole, most(seenOnce, seen(verdict, "unknown")));
     if (sum.flows === 0 && sum.packets === 0) return [];
     return [{ source, destination, protocol, ...(port === undefined ? {} : { port }), verdict, ...sum }];
   });
