@@ -3,7 +3,7 @@
  * packets only while somebody listens, as many as fit into the buffer of the socket, and forgets the listener with the socket, however
  * the process ends. A group has one listener: the kernel refuses another one with EPERM.
  */
-import type { MessageCursor } from "./netlink/message-reader.ts";
+import type { AttributeCursor, MessageCursor } from "./netlink/message-reader.ts";
 import type { NetlinkRequest } from "./netlink/request.ts";
 import { drain } from "./netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, perform } from "./netlink-socket.ts";
@@ -13,7 +13,7 @@ const MESSAGE = { packet: SUBSYSTEM | 0, config: SUBSYSTEM | 1 } as const;
 /** `struct nfgenmsg`: family, version, and the group. */
 const HEADER_LENGTH = 4;
 const CONFIG = { command: 1, mode: 2, flushTimeout: 4 } as const;
-const PACKET = { payload: 9, prefix: 10 } as const;
+const PACKET = { timestamp: 3, payload: 9, prefix: 10 } as const;
 const BIND = 1;
 const COPY_PACKET = 2;
 /** The headers; a longer packet is cut. */
@@ -30,6 +30,8 @@ export interface GroupPacket {
   readonly prefix: string;
   /** The first bytes, from the IP header on. */
   readonly bytes: Uint8Array;
+  /** Milliseconds since 1970; absent if the kernel has not noted when the packet came. */
+  readonly time?: number;
 }
 
 export interface GroupReading {
@@ -47,9 +49,12 @@ export interface GroupListener {
   close(): void;
 }
 
-/** `lock`: another group, without packets, which is held also while the listener pauses, so that there is never a second one. */
-export function listenToGroup(group: number, lock: number): GroupListener {
-  const held = boundTo(lock);
+/**
+ * `lock`: another group, without packets, which is held also while the listener pauses, so that there is never a second one. A
+ * listener that never pauses needs none.
+ */
+export function listenToGroup(group: number, lock?: number): GroupListener {
+  const held = lock === undefined ? undefined : boundTo(lock);
   let socket: NetlinkSocket | undefined;
   const pause = () => {
     if (socket !== undefined) closeNetlinkSocket(socket);
@@ -60,7 +65,7 @@ export function listenToGroup(group: number, lock: number): GroupListener {
   };
   const close = () => {
     pause();
-    closeNetlinkSocket(held);
+    if (held !== undefined) closeNetlinkSocket(held);
   };
   try {
     resume();
@@ -120,11 +125,20 @@ function readFrom(socket: NetlinkSocket): GroupReading {
 
 function readPacket(message: MessageCursor): GroupPacket | undefined {
   if (message.type !== MESSAGE.packet) return undefined;
-  let [prefix, bytes]: [string, Uint8Array | undefined] = ["", undefined];
+  let [prefix, bytes, time]: [string, Uint8Array | undefined, number | undefined] = ["", undefined, undefined];
   const attributes = message.attributes(HEADER_LENGTH);
   while (attributes.next()) {
     if (attributes.type === PACKET.prefix) prefix = attributes.text();
     else if (attributes.type === PACKET.payload) bytes = attributes.copy();
+    else if (attributes.type === PACKET.timestamp) time = readTime(attributes);
   }
-  return bytes && { prefix, bytes };
+  return bytes && { prefix, bytes, ...(time === undefined ? {} : { time }) };
+}
+
+/** Seconds and microseconds, each in 64 bits. */
+function readTime(attribute: AttributeCursor): number | undefined {
+  const bytes = attribute.copy();
+  if (bytes.length < 16) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  return Number(view.getBigUint64(0)) * 1_000 + Number(view.getBigUint64(8)) / 1_000;
 }

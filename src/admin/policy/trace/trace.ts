@@ -1,6 +1,7 @@
 import type { GroupListener } from "../../../linux/log-group.ts";
 import type { KnownRule } from "../../../linux/nftables/read.ts";
 import type { Tracer } from "../../../linux/nftables/trace.ts";
+import { type PacketHead, readWholeHead } from "../../../linux/packet-head.ts";
 import { quoted } from "../../../quote.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
 import type { Call, Clock, DatastoreAccess, PolicyTable, Terminal } from "../../main/context.ts";
@@ -11,7 +12,7 @@ import { findPeer, type KnownPeers, type Peer } from "../explain/peer.ts";
 import { DEFAULT_COUNT, DEFAULT_SECONDS } from "../options.ts";
 import { type PeerNames, withPeerNames } from "../peer-names.ts";
 import { addressPeer, type Flow, flowConditions, flowsOf, flowWords } from "./flow.ts";
-import { headFields, headWords, isOfFlow, type NameOf, type PacketHead, readWholeHead } from "./packet-head.ts";
+import { headFields, headWords, isOfFlow, type NameOf } from "./packet-head.ts";
 import { type Decision, type TracedPacket, TracedPackets } from "./traced-packets.ts";
 import { type DecisionWords, decisionWords, droppedBy, isOfKnownConnection } from "./words.ts";
 

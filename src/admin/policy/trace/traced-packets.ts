@@ -1,7 +1,7 @@
 /** Joins what the kernel reports about packets: who decided about each of them. Pure. */
 import type { TableReference } from "../../../linux/nftables/ruleset.ts";
 import type { TraceEvent } from "../../../linux/nftables/trace.ts";
-import { type PacketHead, readHead } from "./packet-head.ts";
+import { type PacketHead, readHead } from "../../../linux/packet-head.ts";
 
 export interface TracedPacket {
   /** As it arrived at this host; absent if it is not an IP packet. */
