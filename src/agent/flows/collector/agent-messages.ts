@@ -1,0 +1,68 @@
+/** The lines that the agent writes to its collector, as messages. */
+import * as v from "valibot";
+import { endNameSchema, type ToCollector } from "../../../flows/collector-messages.ts";
+import { parseJson } from "../../../parse-json.ts";
+
+const number = v.number();
+const linkSchema = v.object({
+  addresses: v.array(v.string()),
+  serverName: v.string(),
+  authority: v.string(),
+  token: v.string(),
+});
+
+const toCollectorSchema = v.variant("kind", [
+  v.object({
+    kind: v.literal("settings"),
+    settings: v.object({
+      node: v.string(),
+      vxlanPort: number,
+      historyMegabytes: number,
+      historyMilliseconds: number,
+      mostPerSecond: number,
+      logFile: v.exactOptional(v.string()),
+    }),
+  }),
+  v.object({ kind: v.literal("rules"), rules: v.array(v.tuple([number, v.string()])) }),
+  v.object({ kind: v.literal("rules with requests"), numbers: v.array(number) }),
+  v.object({ kind: v.literal("rules gone"), numbers: v.array(number) }),
+  v.object({ kind: v.literal("labels written"), since: number }),
+  v.object({ kind: v.literal("names"), names: v.array(v.tuple([v.string(), endNameSchema])) }),
+  v.object({
+    kind: v.literal("resources"),
+    resources: v.array(v.object({ kind: v.string(), key: v.string(), value: v.exactOptional(v.string()) })),
+  }),
+  v.object({ kind: v.literal("denied"), counts: v.array(v.tuple([v.string(), number])) }),
+  v.object({ kind: v.literal("link"), access: v.exactOptional(linkSchema) }),
+]);
+
+/** A message of the agent that cannot be read is a mistake in this program: it throws, without the text, which may have a token. */
+export async function* readAgentMessages(input: AsyncIterable<Uint8Array>): AsyncGenerator<ToCollector> {
+  const decoder = new TextDecoder();
+  let parts: string[] = [];
+  for await (const chunk of input) {
+    const lines = decoder.decode(chunk, { stream: true }).split("\n");
+    for (const line of lines.slice(0, -1)) {
+      parts.push(line);
+      yield messageOf(parts.join(""));
+      parts = [];
+    }
+    const rest = lines.at(-1) ?? "";
+    if (rest !== "") parts.push(rest);
+  }
+}
+
+function messageOf(line: string): ToCollector {
+  const read = v.safeParse(toCollectorSchema, jsonOf(line));
+  if (read.success) return read.output;
+  const [issue] = read.issues;
+  throw new Error(`Cannot read a message of the agent: ${v.getDotPath(issue) ?? "it"} is not what is expected`);
+}
+
+function jsonOf(line: string): unknown {
+  try {
+    return parseJson(line);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,87 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type PacketHead, readWholeHead } from "../../../linux/packet-head.ts";
+import { DeniedPackets } from "./denied-packets.ts";
+import { EndNames } from "./end-names.ts";
+import { FlowIds } from "./follow-connections.ts";
+
+const START = 1_800_000_000_000;
+const SECOND = 1_000;
+const RULE = "shop/db ingress 0";
+
+/** The head of a TCP packet of 60 bytes from 198.51.100.1 to 10.0.0.2. */
+function head(sourcePort: number, destinationPort = 5432): PacketHead {
+  const bytes = Uint8Array.fromHex("4500003c0000400040060000c63364010a000002");
+  const ports = Uint8Array.of(sourcePort >> 8, sourcePort & 255, destinationPort >> 8, destinationPort & 255);
+  const read = readWholeHead(Uint8Array.from([...bytes, ...ports]));
+  if (read === undefined) throw new Error("not a packet");
+  return read;
+}
+
+let names: EndNames;
+let denied: DeniedPackets;
+const records = (now: number) => denied.flush(now).map(({ record }) => record);
+
+beforeEach(() => {
+  names = new EndNames({ most: 50, mostAskedPerSecond: 100 });
+  names.learn([["10.0.0.2", { kind: "pod", namespace: "shop", name: "db", isLocal: true }]]);
+  denied = new DeniedPackets("node-1", names, new FlowIds("node-1", START));
+});
+
+describe("DeniedPackets", () => {
+  test("a packet that is sent again belongs to the same record", () => {
+    denied.add(head(40_000), `wi ${RULE}`, { now: START });
+    expect(names.takeQuestions()).toEqual(["198.51.100.1"]);
+    expect(records(START + 100)).toEqual([]);
+    names.learn([["198.51.100.1", { kind: "outside" }]]);
+    const [first] = records(START + 200);
+    expect(first).toMatchObject({
+      source: { kind: "outside", address: "198.51.100.1", port: 40_000 },
+      destination: { kind: "pod", name: "db", address: "10.0.0.2", port: 5432 },
+      direction: "ingress",
+      verdict: "denied",
+      state: "denied",
+      decisions: [{ point: "workload ingress", verdict: "deny", rule: RULE }],
+      sent: { packets: 1, bytes: 60 },
+    });
+    denied.add(head(40_000), `wi ${RULE}`, { now: START + SECOND, time: START + SECOND - 5 });
+    denied.add(head(40_001), `wi ${RULE}`, { now: START + SECOND });
+    expect(records(START + SECOND)).toMatchObject([
+      { id: first?.id ?? "", start: START, end: START + SECOND - 5, sent: { packets: 2, bytes: 120 } },
+      { source: { port: 40_001 }, sent: { packets: 1 } },
+    ]);
+    // Long after it, somebody tries again.
+    records(START + 60 * SECOND);
+    denied.add(head(40_000), `wi ${RULE}`, { now: START + 61 * SECOND });
+    const [again] = records(START + 61 * SECOND);
+    expect(again?.id).not.toBe(first?.id ?? "");
+  });
+
+  test("the same packet at another point, or by another rule, is another record", () => {
+    for (const prefix of [`wi ${RULE}`, `we ${RULE}`, "wi no profile allows it, ingress"])
+      denied.add(head(40_000), prefix, { now: START });
+    expect(records(START + SECOND)).toHaveLength(3);
+  });
+
+  test("what the collector's rules did not write is left out", () => {
+    for (const prefix of ["", "wi", "xx rule", `wi-${RULE}`]) denied.add(head(1), prefix, { now: START });
+    expect(records(START + SECOND)).toEqual([]);
+  });
+
+  test("counts what was denied and not reported, once, in the latest record and in all", () => {
+    denied.add(head(40_000), `wi ${RULE}`, { now: START });
+    // It had denied 99 packets before.
+    denied.learnCounts([[RULE, 100]], START);
+    expect(denied.takeSuppressed(START + SECOND)).toBe(0);
+    denied.add(head(40_001), `wi ${RULE}`, { now: START + SECOND });
+    denied.learnCounts([[RULE, 151]], START + SECOND);
+    // Two of these are still to be reported.
+    expect(denied.takeSuppressed(START + SECOND + 100)).toBe(0);
+    denied.add(head(40_001), `wi ${RULE}`, { now: START + SECOND + 100 });
+    expect(denied.takeSuppressed(START + 2 * SECOND)).toBe(49);
+    expect(records(START + 2 * SECOND).map(({ suppressed }) => suppressed)).toEqual([undefined, 49]);
+    expect(denied.takeSuppressed(START + 3 * SECOND)).toBe(0);
+    // Its counter began again.
+    denied.learnCounts([[RULE, 10]], START + 4 * SECOND);
+    expect(denied.takeSuppressed(START + 5 * SECOND)).toBe(10);
+  });
+});

@@ -1,0 +1,249 @@
+/**
+ * Packets that rules denied become records: one for each attempt to connect, however often its first packet is sent again.
+ *
+ * A rule reports its denied packets up to a limit, with the point and its comment; how many it denied in all is told by the agent,
+ * and the difference is counted. Which rules accepted the packet at earlier points is not in the report, so a record has the
+ * decision that denied it alone. Pure.
+ */
+import { serviceKey } from "../../../flows/collector-messages.ts";
+import type { FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
+import { formatAddress } from "../../../ip/address.ts";
+import type { PacketEnd, PacketHead } from "../../../linux/packet-head.ts";
+import type { Point } from "../../../policy/point.ts";
+import type { SeenFlow } from "../flow-sink.ts";
+import { type EndNames, type NamedEnd, OUTSIDE } from "./end-names.ts";
+import type { FlowIds } from "./follow-connections.ts";
+import { directionOf } from "./rule-decisions.ts";
+
+const POINT_OF: ReadonlyMap<string, Point> = new Map([
+  ["hi", "host in"],
+  ["we", "workload egress"],
+  ["wi", "workload ingress"],
+  ["ho", "host out"],
+]);
+/** TCP sends its first packet again after 1, 2, 4, 8 and 16 seconds. */
+const SAME_ATTEMPT_MILLISECONDS = 20_000;
+const NAMES_MILLISECONDS = 700;
+const SETTLED_MILLISECONDS = 2_500;
+/** A packet that was denied is reported within this time. */
+const REPORTED_MILLISECONDS = 500;
+/** Followed at the same time. */
+const MOST_ATTEMPTS = 20_000;
+
+interface Attempt {
+  readonly id: number;
+  readonly head: PacketHead;
+  readonly point: Point;
+  readonly rule: string;
+  readonly heardAt: number;
+  readonly start: number;
+  end: number;
+  packets: number;
+  bytes: number;
+  suppressed: number;
+  source: NamedEnd;
+  destination: NamedEnd;
+  isNamed: boolean;
+  isHandedOn: boolean;
+  isSettled: boolean;
+  hasChanged: boolean;
+}
+
+/** Of the rules with one comment. */
+interface Denials {
+  /** Packets that were reported since the collector began. */
+  reported: number;
+  /** What the kernel had counted before that; absent before the agent has told. */
+  base: number | undefined;
+  /** What it has counted in all. */
+  counted: number;
+  countedAt: number;
+  suppressed: number;
+  latest: Attempt | undefined;
+}
+
+export class DeniedPackets {
+  readonly #attempts = new Map<string, Attempt>();
+  readonly #denials = new Map<string, Denials>();
+  #lost = 0;
+
+  constructor(
+    private readonly node: string,
+    private readonly names: EndNames,
+    private readonly ids: FlowIds,
+  ) {}
+
+  /** `prefix`: of the rule, `PT COMMENT`. `time`: of the packet. */
+  add(head: PacketHead, prefix: string, { now, time = now }: { readonly now: number; readonly time?: number }): void {
+    const point = POINT_OF.get(prefix.slice(0, 2));
+    if (point === undefined || prefix[2] !== " ") return;
+    const rule = prefix.slice(3);
+    const denials = this.#denialsOf(rule);
+    denials.reported += 1;
+    const key = keyOf(head, prefix);
+    const known = this.#attempts.get(key);
+    if (known !== undefined) {
+      known.packets += 1;
+      known.bytes += head.bytes;
+      known.end = time;
+      known.hasChanged = true;
+      denials.latest = known;
+      return;
+    }
+    if (this.#attempts.size >= MOST_ATTEMPTS) {
+      this.#lost += 1;
+      return;
+    }
+    const attempt: Attempt = {
+      ...{ id: this.ids.next(), head, point, rule, heardAt: now, start: time, end: time },
+      ...{ packets: 1, bytes: head.bytes, suppressed: 0, source: OUTSIDE, destination: OUTSIDE },
+      ...{ isNamed: false, isHandedOn: false, isSettled: false, hasChanged: true },
+    };
+    this.#attempts.set(key, attempt);
+    denials.latest = attempt;
+    this.#name(attempt, now);
+  }
+
+  /** How many packets the rules of each comment have denied in all; those whose number has changed are enough. */
+  learnCounts(counts: readonly (readonly [comment: string, packets: number])[], now: number): void {
+    for (const [rule, packets] of counts) {
+      const denials = this.#denialsOf(rule);
+      // The rule was written again, without its counter.
+      if (packets < denials.counted) [denials.base, denials.reported, denials.suppressed] = [0, 0, 0];
+      denials.base ??= Math.max(0, packets - denials.reported);
+      denials.counted = packets;
+      denials.countedAt = now;
+    }
+  }
+
+  /** How many packets more than at the last call were denied and not reported; a report may be on its way for a moment. */
+  takeSuppressed(now: number): number {
+    let added = 0;
+    for (const denials of this.#denials.values()) {
+      if (now - denials.countedAt < REPORTED_MILLISECONDS) continue;
+      const missing = denials.counted - (denials.base ?? 0) - denials.reported - denials.suppressed;
+      if (missing <= 0) continue;
+      denials.suppressed += missing;
+      added += missing;
+      if (denials.latest === undefined || !this.#attempts.has(keyOfAttempt(denials.latest))) continue;
+      denials.latest.suppressed += missing;
+      denials.latest.hasChanged = true;
+    }
+    return added;
+  }
+
+  /** Packets that were reported and are in no record, since the last call: too many attempts at the same time. */
+  takeLost(): number {
+    const lost = this.#lost;
+    this.#lost = 0;
+    return lost;
+  }
+
+  /** The records that are new or have changed since the last call. */
+  flush(now: number): readonly SeenFlow[] {
+    const records: SeenFlow[] = [];
+    for (const [key, attempt] of this.#attempts) {
+      const age = now - attempt.heardAt;
+      if (!attempt.isHandedOn && !attempt.isNamed) this.#name(attempt, now);
+      if (!attempt.isHandedOn && !attempt.isNamed && age < NAMES_MILLISECONDS) continue;
+      if (!attempt.isSettled && age >= SETTLED_MILLISECONDS) this.#settle(attempt, now);
+      if (attempt.hasChanged) records.push(this.#handOn(attempt));
+      if (now - attempt.end > SAME_ATTEMPT_MILLISECONDS) this.#attempts.delete(key);
+    }
+    return records;
+  }
+
+  #denialsOf(rule: string): Denials {
+    const known = this.#denials.get(rule);
+    if (known !== undefined) return known;
+    const added = { reported: 0, base: undefined, counted: 0, countedAt: 0, suppressed: 0, latest: undefined };
+    this.#denials.set(rule, added);
+    return added;
+  }
+
+  #name(attempt: Attempt, now: number): void {
+    const { source, destination } = attempt.head;
+    const from = this.names.find(formatAddress(source.address), now);
+    const to = this.#destination(attempt.head, now);
+    attempt.source = from ?? OUTSIDE;
+    attempt.destination = to ?? OUTSIDE;
+    attempt.isNamed = from !== undefined && destination !== undefined && to !== undefined;
+  }
+
+  /** The packet may not be translated yet: a rule of the workload itself judges after that. */
+  #destination({ protocol, destination }: PacketHead, now: number): NamedEnd | undefined {
+    const address = formatAddress(destination.address);
+    const end = this.names.find(address, now);
+    if (end?.shown.kind !== "outside" || destination.port === undefined) return end;
+    const service = this.names.find(serviceKey(address, protocol, destination.port), now);
+    return service?.shown.kind === "service" ? service : service && end;
+  }
+
+  #settle(attempt: Attempt, now: number): void {
+    const { source, destination } = attempt;
+    this.#name(attempt, now);
+    attempt.isSettled = true;
+    if (source !== attempt.source || destination !== attempt.destination) attempt.hasChanged = true;
+  }
+
+  #handOn(attempt: Attempt): SeenFlow {
+    attempt.hasChanged = false;
+    attempt.isHandedOn = true;
+    const { source, destination } = attempt;
+    return {
+      record: this.#recordOf(attempt),
+      ...(source.endpoint === undefined ? {} : { source: source.endpoint }),
+      ...(destination.endpoint === undefined ? {} : { destination: destination.endpoint }),
+    };
+  }
+
+  #recordOf({
+    id,
+    head,
+    point,
+    rule,
+    start,
+    end,
+    packets,
+    bytes,
+    suppressed,
+    source,
+    destination,
+  }: Attempt): FlowRecord {
+    const isEgress = directionOf(point) === "egress" || source.isLocal;
+    const isIngress = directionOf(point) === "ingress" || destination.isLocal;
+    return {
+      id: this.ids.text(id),
+      node: this.node,
+      family: head.source.address.family,
+      protocol: head.protocol,
+      ...(head.icmp === undefined ? {} : { icmp: head.icmp }),
+      source: endOf(source, head.source),
+      destination: endOf(destination, head.destination),
+      direction: isEgress && isIngress ? "both" : isEgress ? "egress" : "ingress",
+      verdict: "denied",
+      decisions: [{ point, verdict: "deny", rule }],
+      state: "denied",
+      start: Math.round(start),
+      end: Math.round(end),
+      sent: { packets, bytes },
+      received: { packets: 0, bytes: 0 },
+      ...(suppressed === 0 ? {} : { suppressed }),
+    };
+  }
+}
+
+function endOf({ shown }: NamedEnd, { address, port }: PacketEnd): FlowEnd {
+  return { ...shown, address: formatAddress(address), ...(port === undefined ? {} : { port }) };
+}
+
+function keyOfAttempt({ head, point, rule }: Attempt): string {
+  const letters = [...POINT_OF].find(([, each]) => each === point)?.[0] ?? "";
+  return keyOf(head, `${letters} ${rule}`);
+}
+
+function keyOf({ protocol, source, destination, icmp }: PacketHead, prefix: string): string {
+  const end = ({ address, port }: PacketEnd) => `${formatAddress(address)} ${port ?? ""}`;
+  const kind = icmp === undefined ? "" : `${icmp.type} ${icmp.code}`;
+  return `${protocol} ${end(source)} ${end(destination)} ${kind} ${prefix}`;
+}
