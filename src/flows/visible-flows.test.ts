@@ -177,7 +177,8 @@ describe("visibleExplanation()", () => {
   const explanation: FlowExplanation = {
     flow: {
       ...flow,
-      ...{ node: "n-2", source: endOf("a", "pod", "ns-red"), destination: endOf("b", "pod", "ns-blue") },
+      // The rules of the sample are of other namespaces.
+      ...{ decisions: [], node: "n-2", source: endOf("a", "pod", "ns-red"), destination: endOf("b", "pod", "ns-blue") },
     },
     sides: [side("egress", "ns-red"), side("ingress", "ns-blue")],
     missing: ["about ns-blue"],

@@ -24,6 +24,8 @@ export interface TokenAccount {
   readonly node: string;
   /** By default a day. */
   readonly validSeconds?: number;
+  /** Whom it is for; by default the API server. */
+  readonly audience?: string;
 }
 
 export async function requestAccountToken(
@@ -31,14 +33,15 @@ export async function requestAccountToken(
   account: TokenAccount,
   signal?: AbortSignal,
 ): Promise<AccountToken> {
-  const { namespace, name, node, validSeconds = DAY_SECONDS } = account;
+  const { namespace, name, node, validSeconds = DAY_SECONDS, audience } = account;
+  const audiences = audience === undefined ? {} : { audiences: [audience] };
   const requestWith = (spec: object) => ({
     method: "POST" as const,
     path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
     body: JSON.stringify({
       apiVersion: "authentication.k8s.io/v1",
       kind: "TokenRequest",
-      spec: { expirationSeconds: validSeconds, ...spec },
+      spec: { expirationSeconds: validSeconds, ...audiences, ...spec },
     }),
     // A second token does no harm.
     attempt: "retry" as const,

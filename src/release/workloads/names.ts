@@ -1,5 +1,5 @@
 /** The names that the rendered objects, the installation of a node and the operator agree on. */
-import { identity, OPERATOR_API } from "../../identity.ts";
+import { FLOWS_API, identity, OPERATOR_API } from "../../identity.ts";
 
 /** Selects the pods of a workload; the selector of a workload cannot be changed later. */
 export function podLabels(workload: string): Readonly<Record<string, string>> {
@@ -29,3 +29,26 @@ export const UNINSTALL = `${identity.nodeAgent}-uninstall`;
 export const NODE_HEALTH_PORT = 9099;
 export const CONTROLLERS_HEALTH_PORT = 9095;
 export const OPERATOR_HEALTH_PORT = 9096;
+
+/** Of the API of flows: its Service, the Secret and the ConfigMap with its certificates, its roles. */
+export const FLOWS = `${identity.product}-flows`;
+/** The role of the node agents that reach it, and the role of those who may read it. */
+export const FLOW_AGENTS = `${FLOWS}-agents`;
+export const FLOW_READER = `${FLOWS}-reader`;
+export const FLOWS_API_SERVICE = `${FLOWS_API.version}.${FLOWS_API.group}`;
+/** In the Secret and the ConfigMap: who signs the certificates of the API. */
+export const FLOWS_AUTHORITY_KEY = "ca.crt";
+/** Where the controllers serve the API to the API server, and links to node agents. */
+export const FLOWS_API_PORT = 9097;
+export const FLOWS_LINK_PORT = 9098;
+/** Of the port for links, in the Service. */
+export const FLOWS_LINK = "links";
+/** Of the tokens with which node agents open links. */
+export const FLOWS_AUDIENCE = FLOWS_API.group;
+/** Variable of the controllers: "Enabled" or "Disabled". */
+export const FLOWS_VARIABLE = "FLOWS";
+
+/** In the certificate of the API. */
+export function flowServerName(namespace: string): string {
+  return `${FLOWS}.${namespace}.svc`;
+}
