@@ -9,6 +9,7 @@ import type { KubeClient } from "../kube/api.ts";
 import { Elector } from "../kube/election/elector.ts";
 import { liveObjects } from "../kube/live-objects.ts";
 import { ClusterGate } from "./cluster-gate.ts";
+import { type FlowApiPorts, flowApiPorts, runFlowApi } from "./flows/run-flow-api.ts";
 import { type FollowMeans, followConfiguration } from "./follow-configuration.ts";
 import type { ControllersReport } from "./report.ts";
 import type { RunningControllers } from "./run-controllers.ts";
@@ -33,8 +34,7 @@ export class ControllersProcess {
 
   constructor(private readonly means: ControllersProcessMeans) {
     const { client, environment, now, elapsed, wait, log } = means;
-    const namespace = environment["POD_NAMESPACE"] ?? "kube-system";
-    const lease = { namespace, name: identity.controllers, identity: means.identity };
+    const lease = { namespace: namespaceIn(environment), name: identity.controllers, identity: means.identity };
     this.elector = new Elector({ client, ...lease, now, elapsed, wait, log });
   }
 
@@ -56,7 +56,8 @@ export class ControllersProcess {
 
   /** Resolves when the signal is aborted, and the lease is given back; closes the datastore and the client. */
   async run(): Promise<void> {
-    const { client, isEtcd, now, random, wait, signal, started, log } = this.means;
+    const { client, environment, isEtcd, now, random, wait, signal, started, log } = this.means;
+    const flows = flowApiPorts(environment);
     const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: () => client.close() });
     const objects = liveObjects(client);
     const sides = { store: this.means.store, orchestrator, hasNodeRecords: isEtcd, ...objects };
@@ -67,6 +68,7 @@ export class ControllersProcess {
     // The lease outlives the writers.
     const written = new AbortController();
     const electing = this.elector.run(written.signal);
+    const serving = flows && this.serveFlows(flows);
     const comparing = gate.run(signal);
     try {
       await followConfiguration({
@@ -77,10 +79,23 @@ export class ControllersProcess {
         },
       });
     } finally {
+      await serving;
       written.abort();
       await Promise.all([electing, comparing]);
       await store.close();
       await orchestrator.close();
     }
   }
+
+  /** Other replicas serve it too; the leading one keeps the certificates. */
+  private serveFlows(ports: FlowApiPorts): Promise<void> {
+    const { client, environment, signal, now, elapsed, wait, log } = this.means;
+    const isLeading = () => this.elector.isLeading();
+    const namespace = namespaceIn(environment);
+    return runFlowApi({ client, ports, namespace, isLeading, signal, now, elapsed, wait, log });
+  }
+}
+
+function namespaceIn(environment: ControllersProcessMeans["environment"]): string {
+  return environment["POD_NAMESPACE"] ?? "kube-system";
 }

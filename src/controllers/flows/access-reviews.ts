@@ -1,0 +1,137 @@
+/**
+ * What a caller may do, as the API server says: SubjectAccessReviews, remembered for a short time. So a permission that is taken
+ * away counts within `FRESH_MILLISECONDS`.
+ */
+
+import type { Sight } from "../../flows/visible-flows.ts";
+import { FLOWS_API, PRODUCT_API } from "../../identity.ts";
+import type { KubeClient, KubeRequest } from "../../kube/api.ts";
+import { requireOk } from "../../kube/require-ok.ts";
+import { isObject } from "../../model/shape.ts";
+import { parseJson } from "../../parse-json.ts";
+import type { Caller } from "./front-proxy.ts";
+
+export interface Attributes {
+  readonly verb: "list" | "watch";
+  readonly group: string;
+  readonly resource: string;
+  /** Absent: all of them, or a kind without namespaces. */
+  readonly namespace?: string;
+}
+
+const FRESH_MILLISECONDS = 30_000;
+const MOST_REMEMBERED = 20_000;
+const AT_ONCE = 16;
+
+interface Remembered {
+  readonly at: number;
+  readonly allowed: Promise<boolean>;
+}
+
+export class AccessReviews {
+  private readonly remembered = new Map<string, Remembered>();
+
+  constructor(
+    private readonly client: Pick<KubeClient, "request">,
+    private readonly elapsed: () => number,
+  ) {}
+
+  /** Throws if the API server does not say. */
+  may(caller: Caller, attributes: Attributes): Promise<boolean> {
+    const key = JSON.stringify([caller, attributes]);
+    const before = this.remembered.get(key);
+    if (before !== undefined && this.elapsed() - before.at < FRESH_MILLISECONDS) return before.allowed;
+    const allowed = this.ask(caller, attributes);
+    this.remembered.delete(key);
+    this.remembered.set(key, { at: this.elapsed(), allowed });
+    allowed.catch(() => this.remembered.delete(key));
+    // The oldest ones are first.
+    for (const oldest of this.remembered.keys()) {
+      if (this.remembered.size <= MOST_REMEMBERED) break;
+      this.remembered.delete(oldest);
+    }
+    return allowed;
+  }
+
+  private async ask({ user, groups, extra }: Caller, attributes: Attributes): Promise<boolean> {
+    const request: KubeRequest = {
+      method: "POST",
+      path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+      body: JSON.stringify({
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SubjectAccessReview",
+        spec: { user, groups, extra, resourceAttributes: attributes },
+      }),
+      attempt: "retry",
+    };
+    const review: unknown = parseJson(requireOk(await this.client.request(request), request));
+    const status = isObject(review) && isObject(review["status"]) ? review["status"] : {};
+    return status["allowed"] === true && status["denied"] !== true;
+  }
+}
+
+const PODS = { verb: "list", group: "", resource: "pods" } as const;
+const NODES = { verb: "list", group: "", resource: "nodes" } as const;
+
+/** What one caller sees; asked for namespaces as they occur. */
+export class CallerSight {
+  private constructor(
+    private readonly reviews: AccessReviews,
+    private readonly caller: Caller,
+    private readonly whole: { readonly everyPod: boolean; readonly nodes: boolean },
+    private readonly known: Map<string, boolean>,
+  ) {}
+
+  static async of(reviews: AccessReviews, caller: Caller): Promise<CallerSight> {
+    const [everyPod, nodes] = await Promise.all([reviews.may(caller, PODS), reviews.may(caller, NODES)]);
+    return new CallerSight(reviews, caller, { everyPod, nodes }, new Map());
+  }
+
+  /** For what is in these namespaces. */
+  async in(namespaces: readonly string[]): Promise<Sight> {
+    const { everyPod } = this.whole;
+    const unknown = everyPod ? [] : namespaces.filter((namespace) => !this.known.has(namespace));
+    for (let first = 0; first < unknown.length; first += AT_ONCE) {
+      await Promise.all(
+        unknown.slice(first, first + AT_ONCE).map(async (namespace) => {
+          this.known.set(namespace, await this.reviews.may(this.caller, { ...PODS, namespace }));
+        }),
+      );
+    }
+    return { ...this.whole, podsOf: new Set(namespaces.filter((namespace) => this.known.get(namespace) === true)) };
+  }
+
+  get seesNodes(): boolean {
+    return this.whole.nodes;
+  }
+
+  get seesEverything(): boolean {
+    return this.whole.everyPod && this.whole.nodes;
+  }
+}
+
+/** Of the API itself. `namespace`: only flows with an end in it are asked for. */
+export function readingFlows(resource: string, verb: Attributes["verb"], namespace: string | undefined): Attributes {
+  return { verb, group: FLOWS_API.group, resource, ...(namespace === undefined ? {} : { namespace }) };
+}
+
+/** All kinds of policies in the namespace, or all of those without one. */
+export async function mayListPolicies(
+  reviews: AccessReviews,
+  caller: Caller,
+  namespace: string | undefined,
+): Promise<boolean> {
+  const kinds =
+    namespace === undefined
+      ? ([[PRODUCT_API.group, "globalnetworkpolicies"]] as const)
+      : ([
+          [PRODUCT_API.group, "networkpolicies"],
+          ["networking.k8s.io", "networkpolicies"],
+        ] as const);
+  const answers = await Promise.all(
+    kinds.map(([group, resource]) =>
+      reviews.may(caller, { verb: "list", group, resource, ...(namespace === undefined ? {} : { namespace }) }),
+    ),
+  );
+  return answers.every((allowed) => allowed);
+}

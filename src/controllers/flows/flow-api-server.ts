@@ -1,0 +1,235 @@
+/**
+ * The aggregated API of flows: HTTPS, for API servers alone, which name the caller (front-proxy.ts). Answers are lines of JSON
+ * (src/flows/flow-answer.ts).
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
+import type { FlowAnswer, FlowQuestion } from "../../flows/flow-answer.ts";
+import { FlowQueryError } from "../../flows/flow-query.ts";
+import { readFlowRequest } from "../../flows/flow-request.ts";
+import { type AccessReviews, CallerSight, mayListPolicies, readingFlows } from "./access-reviews.ts";
+import type { ClusterFlows, Reader } from "./cluster-flows.ts";
+import { DISCOVERY, type FlowApiPath, flowApiPath, statusObject } from "./discovery.ts";
+import { type Caller, callerOf, type FrontProxy } from "./front-proxy.ts";
+import type { KeyPair } from "./x509.ts";
+
+export interface FlowApiOptions {
+  readonly flows: Pick<ClusterFlows, "answer">;
+  readonly reviews: AccessReviews;
+  readonly log: (message: string, level: "INFO" | "WARNING") => void;
+  /** How often an answer that goes on is reviewed. */
+  readonly reviewMilliseconds?: number;
+}
+
+/** The API server gives up after a minute. */
+const LONGEST_MILLISECONDS = 50_000;
+const REVIEW_MILLISECONDS = 60_000;
+const MOST_ANSWERS = 64;
+/** Header and parameters. */
+const LONGEST_HEAD = 64 * 1024;
+
+export class FlowApiServer {
+  private readonly web: Server;
+  private listener: TlsServer | undefined;
+  private proxy: FrontProxy | undefined;
+  private answering = 0;
+
+  constructor(private readonly options: FlowApiOptions) {
+    this.web = createServer({ maxHeaderSize: LONGEST_HEAD }, (request, response) => {
+      this.serve(request, response).catch((failure) => refuse(response, failure));
+    });
+  }
+
+  /** From now on with this certificate, and for API servers that this authority signed. Answers that are under way go on. */
+  listen(hostname: string, port: number, { certificate, key }: KeyPair, proxy: FrontProxy): Promise<void> {
+    this.listener?.close();
+    this.proxy = proxy;
+    const listener = createTlsServer(
+      {
+        ...{ cert: certificate, key, ca: proxy.authorities, minVersion: "TLSv1.2" },
+        // Who has none, or a wrong one, gets a refusal that says so.
+        ...{ requestCert: true, rejectUnauthorized: false },
+        ALPNProtocols: ["http/1.1"],
+      },
+      (socket) => this.web.emit("connection", socket),
+    );
+    this.listener = listener;
+    listener.on("tlsClientError", () => {});
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    listener.once("error", reject);
+    listener.listen({ host: hostname, port }, () => resolve());
+    return promise;
+  }
+
+  /** For tests: of port 0. */
+  get port(): number {
+    const address = this.listener?.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  }
+
+  close(): void {
+    this.listener?.close();
+    this.listener = undefined;
+    this.web.closeAllConnections();
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "https://localhost");
+    const { proxy } = this;
+    // Before anything is said, even that there is no such path.
+    const caller = proxy && callerOf(request.rawHeaders, peerOf(request.socket), proxy);
+    if (caller === undefined)
+      throw new Refusal(401, "only API servers are answered, on behalf of those who asked them");
+    if (request.method !== "GET") throw new Refusal(405, `${request.method} is not supported; use GET`);
+    if (isHealthPath(pathname)) return sendText(response, "ok\n");
+    const path = flowApiPath(pathname);
+    if (path !== undefined) return this.answer(path, { caller, parameters: searchParams }, response);
+    // The newer form of all groups together: the API server asks for each group then.
+    if (pathname === "/apis" && request.headers.accept?.includes("as=APIGroupDiscoveryList") === true)
+      throw new Refusal(406, "use /apis without another form");
+    const document = DISCOVERY[pathname];
+    if (document === undefined) throw new Refusal(404, "there is no such path in the API of flows");
+    sendJson(response, 200, document);
+  }
+
+  private async answer(
+    { resource, namespace }: FlowApiPath,
+    { caller, parameters }: { readonly caller: Caller; readonly parameters: URLSearchParams },
+    response: ServerResponse,
+  ): Promise<void> {
+    const { reviews } = this.options;
+    const question = inNamespace(readFlowRequest(resource, parameters), namespace);
+    const verb = question.kind === "flows" && question.follow ? "watch" : "list";
+    const mayRead = () => reviews.may(caller, readingFlows(resource, verb, namespace));
+    if (!(await mayRead())) {
+      const place = namespace === undefined ? "at the cluster scope" : `in the namespace "${namespace}"`;
+      throw new Refusal(403, `User ${JSON.stringify(caller.user)} cannot ${verb} ${resource} of flows ${place}`);
+    }
+    if (this.answering >= MOST_ANSWERS) throw new Refusal(429, "too many answers at the same time; try again later");
+    this.answering += 1;
+    const ending = new AbortController();
+    response.once("close", () => ending.abort());
+    const reading = await reviewedReader(this.options, caller, { mayRead, stop: () => ending.abort() });
+    const limit = verb === "list" ? [AbortSignal.timeout(LONGEST_MILLISECONDS)] : [];
+    try {
+      const answers = this.options.flows.answer(question, reading.reader, AbortSignal.any([ending.signal, ...limit]));
+      await sendLines(response, answers, question.kind === "explanation" ? "needs an answer" : "may be empty");
+    } finally {
+      reading.end();
+      this.answering -= 1;
+    }
+  }
+}
+
+/** What the caller may see is asked for again every minute; without the right to read flows the answer ends. */
+async function reviewedReader(
+  { reviews, reviewMilliseconds = REVIEW_MILLISECONDS, log }: FlowApiOptions,
+  caller: Caller,
+  { mayRead, stop }: { readonly mayRead: () => Promise<boolean>; readonly stop: () => void },
+): Promise<{ readonly reader: Reader; readonly end: () => void }> {
+  let sight = await CallerSight.of(reviews, caller);
+  const isWhole = sight.seesEverything;
+  const again = setInterval(() => {
+    void (async () => {
+      try {
+        const [next, may] = await Promise.all([CallerSight.of(reviews, caller), mayRead()]);
+        // Nodes were asked with filters that only a reader of everything may use.
+        if (!may || (isWhole && !next.seesEverything)) stop();
+        sight = next;
+      } catch (failure) {
+        log(`Cannot review what a reader of flows may see, so its answer ends: ${reasonOf(failure)}`, "WARNING");
+        stop();
+      }
+    })();
+  }, reviewMilliseconds);
+  const reader: Reader = {
+    seesEverything: () => isWhole,
+    seesNodes: () => sight.seesNodes,
+    sightFor: (namespaces) => sight.in(namespaces),
+    mayListPolicies: (namespace) => mayListPolicies(reviews, caller, namespace),
+  };
+  return { reader, end: () => clearInterval(again) };
+}
+
+function inNamespace(question: FlowQuestion, namespace: string | undefined): FlowQuestion {
+  if (namespace === undefined || question.kind === "explanation") return question;
+  const { namespace: given = namespace } = question.query;
+  if (given !== namespace)
+    throw new FlowQueryError("namespace", `it is ${JSON.stringify(given)}; the path says ${JSON.stringify(namespace)}`);
+  return { ...question, query: { ...question.query, namespace } };
+}
+
+function peerOf(socket: IncomingMessage["socket"]) {
+  const { authorized, getPeerCertificate } = socket as TLSSocket;
+  const name = getPeerCertificate?.call(socket)?.subject?.CN;
+  return { isVerified: authorized === true, commonName: typeof name === "string" ? name : undefined };
+}
+
+function isHealthPath(path: string): boolean {
+  return ["/healthz", "/livez", "/readyz"].includes(path);
+}
+
+/** What the client is told with a status. */
+class Refusal extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+function refuse(response: ServerResponse, failure: unknown): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const code = failure instanceof Refusal ? failure.code : failure instanceof FlowQueryError ? 400 : 503;
+  sendJson(response, code, statusObject(code, reasonOf(failure)));
+}
+
+function sendJson(response: ServerResponse, code: number, value: object): void {
+  response.writeHead(code, { "content-type": "application/json" });
+  response.end(`${JSON.stringify(value)}\n`);
+}
+
+function sendText(response: ServerResponse, text: string): void {
+  response.writeHead(200, { "content-type": "text/plain" });
+  response.end(text);
+}
+
+/** Waits for a client that reads slowly: so do the nodes then. */
+async function sendLines(
+  response: ServerResponse,
+  answers: AsyncIterable<FlowAnswer>,
+  whole: "needs an answer" | "may be empty",
+): Promise<void> {
+  const start = () => {
+    if (response.headersSent) return;
+    response.writeHead(200, { "content-type": "application/x-ndjson", "cache-control": "no-store" });
+    response.flushHeaders();
+  };
+  if (whole === "may be empty") start();
+  for await (const answer of answers) {
+    if (response.destroyed) return;
+    start();
+    if (!response.write(`${JSON.stringify(answer)}\n`)) await drained(response);
+  }
+  if (!response.headersSent) throw new Refusal(404, "no flow with this ID that you may see is kept");
+  response.end();
+}
+
+async function drained(response: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const go = () => resolve();
+  response.once("drain", go);
+  response.once("close", go);
+  if (response.destroyed || !response.writableNeedDrain) go();
+  await promise;
+  response.off("drain", go);
+  response.off("close", go);
+}
+
+function reasonOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure);
+}
