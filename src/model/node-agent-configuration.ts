@@ -38,17 +38,22 @@ export const NO_FILE = "None";
 const FILE_OR_NONE = /^(None|\/.*[^/])$/;
 const logFile = v.pipe(v.string(), v.regex(FILE_OR_NONE, 'is not an absolute path of a file; use one, or "None"'));
 
+/** An Installation has the same, under other names. */
+export const FLOW_FIELDS = {
+  flowDeniedPerSecond: v.exactOptional(perSecond),
+  flowHistoryAge: v.exactOptional(durationField("24h")),
+  flowHistoryMegabytes: v.exactOptional(megabytes),
+  flowLogFile: v.exactOptional(logFile),
+  flowsPerSecond: v.exactOptional(perSecond),
+} as const;
+
 const specSchema = v.object({
   bgp: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
   defaultEndpointToHostAction: v.exactOptional(v.picklist(["Accept", "Drop", "Return"])),
   failsafeInboundHostPorts: v.exactOptional(v.array(hostPort)),
   failsafeOutboundHostPorts: v.exactOptional(v.array(hostPort)),
-  flowDeniedPerSecond: v.exactOptional(perSecond),
-  flowHistoryAge: v.exactOptional(durationField("24h")),
-  flowHistoryMegabytes: v.exactOptional(megabytes),
-  flowLogFile: v.exactOptional(logFile),
+  ...FLOW_FIELDS,
   flows: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
-  flowsPerSecond: v.exactOptional(perSecond),
   healthEnabled: v.exactOptional(v.boolean()),
   healthHost: v.exactOptional(v.string()),
   healthPort: v.exactOptional(portNumber),

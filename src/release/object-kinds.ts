@@ -26,6 +26,8 @@ export const RENDERED_KINDS = {
     isNamespaced: false,
   },
   csidrivers: { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", isNamespaced: false },
+  services: { apiVersion: "v1", kind: "Service", isNamespaced: true },
+  apiservices: { apiVersion: "apiregistration.k8s.io/v1", kind: "APIService", isNamespaced: false },
 } as const;
 
 export type RenderedPlural = keyof typeof RENDERED_KINDS;
@@ -34,7 +36,6 @@ export type RenderedPlural = keyof typeof RENDERED_KINDS;
 const APPLIED_KINDS = {
   ...RENDERED_KINDS,
   secrets: { apiVersion: "v1", kind: "Secret", isNamespaced: true },
-  services: { apiVersion: "v1", kind: "Service", isNamespaced: true },
   customresourcedefinitions: {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",

@@ -25,6 +25,7 @@ const IPV6 = "fd00:10::/48";
 /** By the name of the file in src/release/workloads/golden with what is rendered from it. */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   default: example({}),
+  flows: example({ flows: { mode: "Enabled", historyMegabytes: 50, logFile: "/var/log/flows.json" } }),
   "dual-stack": example(network({ ipPools: [{ cidr: IPV4 }, { cidr: IPV6 }] })),
   "host-local-both-families": example({
     ...network({ ipPools: [{ cidr: "10.244.0.0/16" }, { cidr: IPV6 }] }),

@@ -17,6 +17,7 @@ import {
   tolerationField,
   wholeNumber,
 } from "./fields.ts";
+import { flowsSchema } from "./flows.ts";
 import { loggingSchema } from "./logging.ts";
 import { withWireNames } from "./names.ts";
 import { networkSchema } from "./network.ts";
@@ -146,6 +147,7 @@ const ownEntries = {
   flexVolumePath: v.exactOptional(onlyValues(["None"], NO_FLEX_VOLUMES)),
   kubeletVolumePluginPath: v.exactOptional(v.pipe(v.string(), v.regex(KUBELET_DIRECTORY, NOT_A_KUBELET))),
   admissionPolicies: v.exactOptional(admissionSchema),
+  flows: v.exactOptional(flowsSchema),
 } as const;
 
 const ownSchema = v.object(ownEntries);

@@ -15,6 +15,7 @@
  *   node-tokens       of agents in pods: tokens that are valid for a day at most and, once every agent requests such, bound to
  *                     its Node
  *   node-host-tokens  of agents on hosts: tokens that are bound to its Node, for a week at most
+ *   node-flow-tokens  while flows are on: tokens for the API of flows that are bound to its Node, so that no node speaks for another
  *
  * An API server that does not put the node into a token is not asked: the conditions do not match then.
  */
@@ -23,7 +24,7 @@ import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import { LONGEST_TOKEN_SECONDS } from "../../model/token-lifetime.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
-import { BINDS_TOKENS } from "../workloads/names.ts";
+import { BINDS_TOKENS, FLOWS_AUDIENCE } from "../workloads/names.ts";
 import { constant, FORMER_ANNOTATIONS, NEW_ANNOTATIONS } from "./expressions.ts";
 import { bindingObject, matching, policyObject } from "./policy-objects.ts";
 
@@ -361,12 +362,28 @@ const HOST_TOKENS: Rule = {
   ],
 };
 
+const FLOW_TOKENS: Rule = {
+  name: "node-flow-tokens",
+  operations: ["CREATE"],
+  resource: "serviceaccounts/token",
+  conditions: [{ name: "for-flows", expression: `${constant(FLOWS_AUDIENCE)} in object.spec.?audiences.orValue([])` }],
+  demands: [[IS_BOUND_TO_OWN_NODE, "request tokens for the API of flows that are bound to its own Node only"]],
+};
+
 export const NODE_TOKENS = `${product}-${TOKENS.name}`;
 
 const RULES: readonly Rule[] = [RECORDS, PODS, BLOCKS, AFFINITIES, HANDLES, POOLS, CLUSTER, TOKENS, HOST_TOKENS];
 
 export function nodeAccountPolicies(): readonly KubeObject[] {
-  return RULES.flatMap(
+  return policiesFor(RULES);
+}
+
+export function flowTokenPolicy(): readonly KubeObject[] {
+  return policiesFor([FLOW_TOKENS]);
+}
+
+function policiesFor(rules: readonly Rule[]): readonly KubeObject[] {
+  return rules.flatMap(
     ({ name, operations, resource, group, conditions = [], parameters, variables = [], demands }) => {
       const policy = `${product}-${name}`;
       return [

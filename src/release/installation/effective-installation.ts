@@ -3,6 +3,7 @@
  * Everything else of the operator works on this; only the schema and the defaults know what a user may leave out.
  */
 import type { AdmissionGroup } from "../../model/installation/admission.ts";
+import type { DeclaredFlows } from "../../model/installation/flows.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 
 export interface EffectiveInstallation {
@@ -16,6 +17,7 @@ export interface EffectiveInstallation {
     readonly confDir: string;
   };
   readonly network: EffectiveNetwork;
+  readonly flows: { readonly mode: "Enabled" | "Disabled" } & Omit<DeclaredFlows, "mode">;
   /** The directory of the kubelet, where the node agent serves its CSI driver. Absent: it does not. */
   readonly kubeletDirectory?: string;
   readonly logging: {

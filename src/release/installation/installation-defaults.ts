@@ -5,6 +5,7 @@ import { identity } from "../../identity.ts";
 import { ADMISSION_GROUPS } from "../../model/installation/admission.ts";
 import { HOST_LOCAL, OWN_TYPE } from "../../model/installation/choices.ts";
 import { type DeclaredCni, mergedCni } from "../../model/installation/cni.ts";
+import type { DeclaredFlows } from "../../model/installation/flows.ts";
 import type { DeclaredDetection, DeclaredNetwork } from "../../model/installation/network.ts";
 import type { InstallationSpec } from "../../model/installation/spec.ts";
 import { DEFAULT_KUBELET_DIRECTORY } from "../../model/kubelet-directory.ts";
@@ -16,6 +17,7 @@ export interface CompleteSpec extends InstallationSpec {
   readonly cni: DeclaredCni & { readonly type: string; readonly ipam: { readonly type: string } };
   readonly network: CompleteNetwork;
   readonly kubeletVolumePluginPath: string;
+  readonly flows: DeclaredFlows;
 }
 
 export interface CompleteNetwork extends Omit<DeclaredNetwork, "cni"> {
@@ -45,6 +47,7 @@ export function withDefaults(spec: InstallationSpec, facts: ClusterFacts): Compl
     },
     kubeletVolumePluginPath: spec.kubeletVolumePluginPath ?? DEFAULT_KUBELET_DIRECTORY,
     admissionPolicies: { ...enabledPolicies(), ...spec.admissionPolicies },
+    flows: { mode: "Disabled", ...spec.flows },
     controlPlaneReplicas: spec.controlPlaneReplicas ?? 2,
     nodeUpdateStrategy: {
       type: spec.nodeUpdateStrategy?.type ?? "RollingUpdate",

@@ -31,6 +31,7 @@ export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation
       ...(spec.cni.confDir === undefined ? {} : { confDir: spec.cni.confDir }),
     },
     network: networkOf(spec.network),
+    flows: { ...spec.flows, mode: spec.flows.mode ?? "Disabled" },
     ...kubeletDirectory(spec.kubeletVolumePluginPath),
     logging: {
       level: LEVELS[cni.logSeverity ?? "Info"],

@@ -12,7 +12,7 @@ import { servedBy } from "../older-servers.ts";
 import { FIRST_SERVER, FIRST_WITH_EVERYTHING } from "../supported-servers.ts";
 import { defaultImage } from "../workloads/image.ts";
 import { operatorObjects } from "./operator.ts";
-import { type ManifestVariant, uninstallObjects, variantNotes, variantObjects } from "./variants.ts";
+import { flowObjects, type ManifestVariant, uninstallObjects, variantNotes, variantObjects } from "./variants.ts";
 
 interface Variant extends ManifestVariant {
   readonly title: string;
@@ -55,6 +55,9 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
   const uninstall = [
     `Removes ${name} from every node, after a manifest without the operator was deleted. When all its pods are ready, delete it too.`,
   ];
+  const flows = [
+    `The API of flows, in addition to a manifest without the operator. Then restart the controllers, and set flows to Enabled in NodeAgentConfiguration default; see docs/flows.md.`,
+  ];
   const definitions = [`All kinds that the operator and ${name} need.`];
   const kinds = allCrdObjects();
   return {
@@ -63,6 +66,7 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
     }),
     "operator-crds.yaml": () => manifest(definitions, kinds),
     "operator.yaml": () => manifest(operator, operatorObjects({ image: defaultImage(VERSION) })),
+    [`${product}-flows.yaml`]: () => manifest(flows, flowObjects()),
     [`${product}-uninstall.yaml`]: () => manifest(uninstall, uninstallObjects(VERSION)),
     ...variantFiles((variant) => textOf(variant)),
     ...earlierFiles(variantFiles((variant) => textOf(variant, { server: FIRST_SERVER, notes: EARLIER }))),

@@ -33,7 +33,9 @@ function variablesOf(variant: ManifestVariant, name: string): Readonly<Record<st
   });
   const env = containers.find((container) => container.name === name)?.env ?? [];
   return Object.fromEntries(
-    env.map((each) => [each.name, each.value ?? `setting ${each.valueFrom?.configMapKeyRef?.key}`]),
+    env
+      .filter(({ valueFrom }) => valueFrom?.configMapKeyRef?.optional !== true)
+      .map((each) => [each.name, each.value ?? `setting ${each.valueFrom?.configMapKeyRef?.key}`]),
   );
 }
 
@@ -50,7 +52,7 @@ interface Container {
   readonly env: readonly {
     readonly name: string;
     readonly value?: string;
-    readonly valueFrom?: { readonly configMapKeyRef?: { readonly key: string } };
+    readonly valueFrom?: { readonly configMapKeyRef?: { readonly key: string; readonly optional?: boolean } };
   }[];
 }
 

@@ -12,7 +12,8 @@ import type { KubeObject } from "../kube-object.ts";
 import { accountObject } from "../roles/role-objects.ts";
 import { CREATE_CONFIGURED, FOLLOW_PODS, type Rule } from "../roles/rules.ts";
 import { componentObjects } from "../workloads/components.ts";
-import { API_ENDPOINT_CONFIG_MAP, ETCD_SECRETS_MOUNT, UNINSTALL } from "../workloads/names.ts";
+import { flowApiObjects } from "../workloads/flow-api.ts";
+import { API_ENDPOINT_CONFIG_MAP, ETCD_SECRETS_MOUNT, FLOWS, FLOWS_VARIABLE, UNINSTALL } from "../workloads/names.ts";
 import { uninstallDaemonSet } from "../workloads/node-daemon-set.ts";
 import { type EnvironmentVariable, type RenderPlan, withLabels } from "../workloads/render-plan.ts";
 
@@ -54,6 +55,19 @@ export function uninstallObjects(version: string): readonly KubeObject[] {
   const plan = planOf({ datastore: "kubernetes", network: "own" }, version);
   const account = { name: UNINSTALL, namespace: NAMESPACE };
   return [accountObject(account), uninstallDaemonSet(plan, account.name)].map((object) => withLabels(object, LABELS));
+}
+
+/** Of a manifest of its own, which is applied in addition while flows are on; the controllers read it when they start. */
+const FLOWS_SETTINGS = `${FLOWS}-settings`;
+const FLOWS_MODE = "mode";
+
+/** The API of flows, beside any of the manifests. */
+export function flowObjects(): readonly KubeObject[] {
+  const settings: KubeObject = {
+    ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: FLOWS_SETTINGS, namespace: NAMESPACE } },
+    data: { [FLOWS_MODE]: "Enabled" },
+  };
+  return [settings, ...flowApiObjects(NAMESPACE, { limitsNodes: true })].map((object) => withLabels(object, LABELS));
 }
 
 /** Each setting with the variable that hands it to the installation of a node. */
@@ -112,6 +126,12 @@ function planOf(variant: ManifestVariant, version: string): RenderPlan {
       ],
       rules: furtherRules(variant),
     },
+    flows: [
+      {
+        name: FLOWS_VARIABLE,
+        valueFrom: { configMapKeyRef: { name: FLOWS_SETTINGS, key: FLOWS_MODE, optional: true } },
+      },
+    ],
     environmentFrom: [{ configMapRef: { name: API_ENDPOINT_CONFIG_MAP, optional: true } }],
   };
 }

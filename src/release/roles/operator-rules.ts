@@ -7,19 +7,31 @@ import { identity, OPERATOR_API, PRODUCT_API } from "../../identity.ts";
 import { ADMISSION_GROUPS } from "../../model/installation/admission.ts";
 import { ADDRESS_LIST } from "../admission/address-policies.ts";
 import { USERS_OF_ANNOTATIONS } from "../admission/annotation-users.ts";
+import { flowTokenPolicy } from "../admission/node-policies.ts";
 import { listFollower, policiesOf } from "../admission/policies.ts";
 import { ADMISSION_GROUP } from "../admission/policy-objects.ts";
-import { NETWORK_CONFIG_MAP, UNINSTALL } from "../workloads/names.ts";
+import {
+  FLOW_AGENTS,
+  FLOW_READER,
+  FLOWS,
+  FLOWS_API_SERVICE,
+  NETWORK_CONFIG_MAP,
+  UNINSTALL,
+} from "../workloads/names.ts";
 import { RBAC_GROUP } from "./role-objects.ts";
 import {
   controllersRules,
+  FLOW_READER_RULES,
+  flowAgentNamespaceRules,
   HOLD_LEASE,
   nodeNamespaceRules,
   nodeRules,
   type PathRule,
   PLUGIN_ACCOUNT,
   pluginRules,
+  REVIEW,
   type Rule,
+  SERVE_FLOWS,
 } from "./rules.ts";
 
 export const OPERATOR_ACCOUNT = { name: identity.operator, namespace: identity.operator } as const;
@@ -31,7 +43,11 @@ const CORE = "";
 const COMPONENTS = [identity.nodeAgent, PLUGIN_ACCOUNT, identity.controllers];
 /** A policy and its binding have the same name. */
 const ADMISSION_POLICIES = [
-  ...new Set([...listFollower(), ...ADMISSION_GROUPS.flatMap(policiesOf)].map(({ metadata }) => metadata.name)),
+  ...new Set(
+    [...listFollower(), ...ADMISSION_GROUPS.flatMap(policiesOf), ...flowTokenPolicy()].map(
+      ({ metadata }) => metadata.name,
+    ),
+  ),
 ];
 const STATUSES = `${identity.product}statuses`;
 
@@ -39,14 +55,16 @@ const STATUSES = `${identity.product}statuses`;
 const RENDERED: readonly (readonly [group: string, resource: string, names: readonly string[]])[] = [
   [CORE, "namespaces", [identity.systemNamespace]],
   [CORE, "serviceaccounts", COMPONENTS],
-  [CORE, "configmaps", [NETWORK_CONFIG_MAP, ADDRESS_LIST.name]],
+  [CORE, "configmaps", [NETWORK_CONFIG_MAP, ADDRESS_LIST.name, FLOWS]],
+  [CORE, "services", [FLOWS]],
+  ["apiregistration.k8s.io", "apiservices", [FLOWS_API_SERVICE]],
   ["apps", "daemonsets", [identity.nodeAgent, UNINSTALL]],
   ["apps", "deployments", [identity.controllers]],
   ["policy", "poddisruptionbudgets", [identity.controllers]],
-  [RBAC_GROUP, "clusterroles", COMPONENTS],
-  [RBAC_GROUP, "clusterrolebindings", COMPONENTS],
-  [RBAC_GROUP, "roles", [identity.nodeAgent, identity.controllers]],
-  [RBAC_GROUP, "rolebindings", [identity.nodeAgent, identity.controllers, OPERATOR_SECRETS_ROLE]],
+  [RBAC_GROUP, "clusterroles", [...COMPONENTS, FLOWS, FLOW_READER]],
+  [RBAC_GROUP, "clusterrolebindings", [...COMPONENTS, FLOWS]],
+  [RBAC_GROUP, "roles", [identity.nodeAgent, identity.controllers, FLOWS, FLOW_AGENTS]],
+  [RBAC_GROUP, "rolebindings", [identity.nodeAgent, identity.controllers, FLOWS, FLOW_AGENTS, OPERATOR_SECRETS_ROLE]],
   [ADMISSION_GROUP, "validatingadmissionpolicies", ADMISSION_POLICIES],
   [ADMISSION_GROUP, "validatingadmissionpolicybindings", ADMISSION_POLICIES],
   ["storage.k8s.io", "csidrivers", [identity.csiDriver]],
@@ -84,15 +102,25 @@ const BIND_SECRETS: Rule = {
   resourceNames: [OPERATOR_SECRETS_ROLE],
 };
 
-const GRANTED: readonly Rule[] = (["kubernetes", "etcd"] as const).flatMap((datastore) => [
-  ...pluginRules(datastore),
-  ...nodeRules(datastore),
-  ...controllersRules(datastore),
-]);
+const GRANTED: readonly Rule[] = [
+  ...(["kubernetes", "etcd"] as const).flatMap((datastore) => [
+    ...pluginRules(datastore),
+    ...nodeRules(datastore),
+    ...controllersRules(datastore),
+  ]),
+  ...REVIEW,
+  ...FLOW_READER_RULES,
+];
 
 /** In the whole cluster. */
 export function operatorRules(): readonly (Rule | PathRule)[] {
-  return [...CHANGE_RENDERED, BIND_SECRETS, ...combinedRules([...FOLLOW, ...OWN, ...GRANTED]), READ_VERSION];
+  return [
+    ...CHANGE_RENDERED,
+    BIND_SECRETS,
+    ...SERVE_FLOWS,
+    ...combinedRules([...FOLLOW, ...OWN, ...GRANTED]),
+    READ_VERSION,
+  ];
 }
 
 /** By default everybody may read it, but an administrator may have taken that away. */
@@ -108,6 +136,7 @@ export function operatorSecretsRules(): readonly Rule[] {
   return [
     rule(CORE, ["secrets"], ["get", "list", "create", "patch", "delete"]),
     ...nodeNamespaceRules().filter(({ resources }) => !resources.includes("secrets")),
+    ...flowAgentNamespaceRules().filter(({ resources }) => resources.includes("serviceaccounts/token")),
     HOLD_LEASE,
   ];
 }

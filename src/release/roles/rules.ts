@@ -2,7 +2,8 @@
  * What each part of the product may do on the orchestrator's API: every permission that it uses, and no other. The roles
  * of all ways of installation are made from this table; test/kube/roles.test.ts takes the permissions away one by one.
  */
-import { FORMER_API, identity, PRODUCT_API } from "../../identity.ts";
+import { FLOWS_API, FORMER_API, identity, PRODUCT_API } from "../../identity.ts";
+import { FLOWS, FLOWS_API_SERVICE } from "../workloads/names.ts";
 
 export interface Rule {
   readonly apiGroups: readonly string[];
@@ -214,3 +215,51 @@ export function controllersRules(datastore: RuleDatastore): readonly Rule[] {
     ? [FOLLOW_CLUSTER, ...FOLLOW_COPIED]
     : [FOLLOW_CLUSTER, IDENTIFY_CLUSTER, ...KEEP_RECORDS];
 }
+
+/** Who asks for flows, what the caller may list, and to which node an agent's token is bound. */
+export const REVIEW: readonly Rule[] = [
+  { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
+  { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
+];
+
+/** How API servers identify themselves, and what the APIService trusts. */
+export const SERVE_FLOWS: readonly Rule[] = [
+  {
+    ...{ apiGroups: [CORE], resources: ["configmaps"], verbs: ["get"] },
+    resourceNames: ["extension-apiserver-authentication"],
+  },
+  {
+    ...{ apiGroups: ["apiregistration.k8s.io"], resources: ["apiservices"], verbs: ["get", "patch"] },
+    resourceNames: [FLOWS_API_SERVICE],
+  },
+];
+
+/** Of the controllers while flows are on, in addition to `controllersRules()`. */
+export function flowControllersRules(): readonly Rule[] {
+  return [...REVIEW, ...SERVE_FLOWS];
+}
+
+/** In the namespace of the controllers alone: the certificates, which are deleted with the Service. */
+export function flowControllersNamespaceRules(): readonly Rule[] {
+  return [
+    { apiGroups: [CORE], resources: ["services"], verbs: ["get"], resourceNames: [FLOWS] },
+    {
+      ...{ apiGroups: [CORE], resources: ["secrets", "configmaps"], verbs: ["get", "create", "patch"] },
+      resourceNames: [FLOWS],
+    },
+  ];
+}
+
+/** Of node agents while flows are on, in the namespace of the controllers alone: where those are, and tokens for them. */
+export function flowAgentNamespaceRules(): readonly Rule[] {
+  return [
+    { apiGroups: [CORE], resources: ["configmaps"], verbs: ["get"], resourceNames: [FLOWS] },
+    { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },
+    requestTokens(identity.nodeAgent),
+  ];
+}
+
+/** Whoever has it reads flows with an end that they may list. */
+export const FLOW_READER_RULES: readonly Rule[] = [
+  { apiGroups: [FLOWS_API.group], resources: ["flows", "rollups", "explanation"], verbs: ["get", "list", "watch"] },
+];

@@ -4,6 +4,7 @@ import { admissionObjects } from "../admission/policies.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { accountObjects } from "./accounts.ts";
 import { controllersDeployment, controllersDisruptionBudget } from "./controllers-deployment.ts";
+import { flowApiObjects } from "./flow-api.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "./names.ts";
 import { networkList } from "./network-list.ts";
 import { nodeDaemonSet } from "./node-daemon-set.ts";
@@ -18,9 +19,15 @@ export function componentObjects(plan: RenderPlan): readonly KubeObject[] {
     nodeDaemonSet(plan, config),
     controllersDisruptionBudget(plan),
     controllersDeployment(plan),
+    ...flowApi(plan),
     ...admissionObjects(plan.installation),
   ];
   return objects.map((object) => withLabels(object, plan.labels));
+}
+
+function flowApi({ installation: { flows, admissionPolicies }, facts }: RenderPlan): readonly KubeObject[] {
+  if (flows.mode === "Disabled") return [];
+  return flowApiObjects(facts.namespace, { limitsNodes: admissionPolicies.nodeAccounts });
 }
 
 function networkConfigMap({ installation, facts }: RenderPlan): KubeObject {

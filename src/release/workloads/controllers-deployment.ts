@@ -98,6 +98,7 @@ function container(plan: RenderPlan) {
       ...plan.etcd.files,
       fromField("POD_NAMESPACE", "metadata.namespace"),
       fromField("POD_NAME", "metadata.name"),
+      ...plan.flows,
       ...apiEndpoint(plan),
     ],
     readinessProbe: {

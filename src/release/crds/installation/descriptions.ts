@@ -166,6 +166,16 @@ const SPEC: Descriptions = {
   "admissionPolicies.recordedAddresses":
     "Only those who may patch pods/status may write what the plugin records on a pod. Default: Enabled",
   "admissionPolicies.nodeAccounts": "A token of one node does not change what belongs to other nodes. Default: Enabled",
+  flows: "Records of who talks to whom, and which rule decided; see flows.md",
+  "flows.mode":
+    "Enabled: every node records flows, and the controllers serve an API of all of them. A node can be left out by its own NodeAgentConfiguration. Default: Disabled",
+  "flows.historyMegabytes": "Size of the history on each node, in megabytes. Default: 100",
+  "flows.historyAge": "Age of the oldest flows in the history. Default: 24h",
+  "flows.deniedPerSecond":
+    "Denied packets of each rule that are recorded in a second; more are only counted. Default: 10",
+  "flows.flowsPerSecond":
+    "Connections of each node that are recorded one by one in a second; more are only in the roll-ups. Default: 500",
+  "flows.logFile": "File on the nodes to which each flow is written as a line of JSON; None: no file. Default: None",
   ...Object.fromEntries(Object.entries(REFUSED_SPEC_FIELDS).map(([field, why]) => [field, refused(why)])),
   ...Object.fromEntries(
     Object.entries(REFUSED_NETWORK_FIELDS).map(([field, why]) => [`${NETWORK_FIELD}.${field}`, refused(why)]),
