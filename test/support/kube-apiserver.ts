@@ -183,7 +183,7 @@ interface Place {
 }
 
 function apiServerFlags(directory: string, place: Place): readonly string[] {
-  const { authority, server, admin, tokens } = place.credentials;
+  const { authority, server, admin, tokens, frontProxyAuthority, frontProxy } = place.credentials;
   const auditPolicy = join(directory, "audit-policy.json");
   writeFileSync(auditPolicy, AUDIT_POLICY);
   return [
@@ -203,6 +203,13 @@ function apiServerFlags(directory: string, place: Place): readonly string[] {
     `--service-account-key-file=${tokens.cert}`,
     `--service-account-signing-key-file=${tokens.key}`,
     `--service-cluster-ip-range=${(place.plan.serviceCidrs ?? ["10.96.0.0/16"]).join(",")}`,
+    `--requestheader-client-ca-file=${frontProxyAuthority.cert}`,
+    "--requestheader-allowed-names=front-proxy-client",
+    "--requestheader-username-headers=X-Remote-User",
+    "--requestheader-group-headers=X-Remote-Group",
+    "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+    `--proxy-client-cert-file=${frontProxy.cert}`,
+    `--proxy-client-key-file=${frontProxy.key}`,
     "--authorization-mode=Node,RBAC",
     "--enable-admission-plugins=NodeRestriction",
     "--allow-privileged=true",

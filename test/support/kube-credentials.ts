@@ -21,6 +21,9 @@ export interface KubeCredentials {
   /** Signs and verifies the tokens of ServiceAccounts. */
   readonly tokens: Certificate;
   readonly admin: Certificate;
+  /** Signs what API servers show to extensions of the API. */
+  readonly frontProxyAuthority: Certificate;
+  readonly frontProxy: Certificate;
   /** The path of the kubeconfig of a known user. */
   kubeconfig(user: KnownUser): string;
   /** Writes a kubeconfig; returns its path. */
@@ -51,12 +54,15 @@ export function makeKubeCredentials(directory: string, url: string, address: str
     if (found === undefined) throw new Error(`no certificate of ${name}`);
     return found;
   };
+  const frontProxyAuthority = makeRoot(directory, "front-proxy-authority");
   const names = [`IP:${address}`, "DNS:kubernetes", "DNS:kubernetes.default.svc", "IP:10.96.0.1", "IP:fd00:96::1"];
   return {
     authority,
     server: signed("server", "/CN=kube-apiserver", names),
     tokens: makeRoot(directory, "tokens"),
     admin: user("admin").certificate,
+    frontProxyAuthority,
+    frontProxy: makeSigned(directory, "front-proxy", frontProxyAuthority, { subject: "/CN=front-proxy-client" }),
     kubeconfig: (name) => user(name).kubeconfig,
     writeKubeconfig,
     makeUser: (name, subject) => signed(name, subject),
