@@ -9,7 +9,7 @@
 import * as v from "valibot";
 import { quoted } from "../quote.ts";
 import { type FlowQuery, FlowQueryError, parametersOf, readFlowQuery } from "./flow-query.ts";
-import { flowLossesSchema, flowRecordSchema } from "./flow-record.ts";
+import { type FlowRecord, flowLossesSchema, flowRecordSchema } from "./flow-record.ts";
 
 const groupSchema = v.object({
   kind: v.picklist(["pod", "container", "host", "service", "network set", "outside", "hidden"]),
@@ -108,4 +108,16 @@ export function questionPath(question: FlowQuestion): string {
   const parameters = parametersOf(question.query);
   if (question.kind === "flows" && question.follow) parameters.set("follow", "true");
   return `/${question.kind}?${parameters}`;
+}
+
+/** Besides what JSON escapes: line breaks of Unicode, and control characters of terminals. */
+const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
+
+/** One line of JSON, whatever names and labels contain. */
+export function flowLine(value: FlowAnswer | FlowRecord): string {
+  const text = JSON.stringify(value).replace(
+    CONTROLS,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return `${text}\n`;
 }

@@ -1,0 +1,388 @@
+/**
+ * The history of a node: takes what the collector has seen, answers questions, and tells followers.
+ *
+ *   put ──> followers, JSON lines at once
+ *     └───> queue ── once a second ──> the file (flow-store.ts): records, roll-ups, resources
+ *
+ * A file that cannot be written never stops the collector: what is lost is counted, and the next second tries again. A damaged
+ * file is put aside, and an empty one takes its place.
+ */
+import type { FlowAnswer, FlowExplanation, FlowQuestion, FlowSource } from "../../../flows/flow-answer.ts";
+import { type FlowMatcher, FlowQueryError, matcherOf } from "../../../flows/flow-query.ts";
+import type { FlowLosses, FlowRecord } from "../../../flows/flow-record.ts";
+import { onceEach } from "../../../log/once-each.ts";
+import { quoted } from "../../../quote.ts";
+import type { CollectorLosses, FlowSink, SeenFlow, SeenResource } from "../flow-sink.ts";
+import { answerRollups } from "./answer-rollups.ts";
+import { FlowLog } from "./flow-log.ts";
+import { FlowCounters, type FlowFacts } from "./flow-metrics.ts";
+import { FlowStore, historyPath, isDamage, MOST_ROWS, type StoreLimits, setAside } from "./flow-store.ts";
+import { findRecords } from "./read-records.ts";
+import type { ResourceState } from "./resource-states.ts";
+import { PendingSums } from "./rollups.ts";
+
+export interface HistorySettings {
+  readonly limits: StoreLimits;
+  /** JSON lines; absent: none. */
+  readonly logFile?: string;
+}
+
+export interface HistoryOptions {
+  /** Only root may read it; created if it is missing. */
+  readonly directory: string;
+  readonly node: string;
+  readonly settings: HistorySettings;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly warn: (message: string) => void;
+  /** Of a record that is in the history. Absent: nothing is explained. */
+  readonly explain?: (found: ExplainedFlow) => FlowExplanation;
+}
+
+export interface ExplainedFlow {
+  readonly record: FlowRecord;
+  /** As they were when it began; `undefined`: not known any more. */
+  readonly resources: readonly ResourceState[] | undefined;
+  /** Records of its ends in the datastore, as JSON. */
+  readonly endpoints: readonly string[];
+}
+
+const WRITE_MILLISECONDS = 1_000;
+/** Without records: how exactly the time without a collector is known. */
+const ALIVE_MILLISECONDS = 5_000;
+const OPEN_AGAIN_MILLISECONDS = 5_000;
+const SWEEP_MILLISECONDS = 60_000;
+/** By then the agent has told all resources. */
+const CONFIRMED_MILLISECONDS = 60_000;
+/** Of records that wait to be stored. */
+const MOST_QUEUED = 50_000;
+const MOST_QUEUED_RESOURCES = 50_000;
+/** Of records that a follower has not read. */
+const MOST_UNREAD = 2_000;
+const LOSSES_MILLISECONDS = 10_000;
+
+const NO_LOSSES: CollectorLosses = {
+  kernelOverruns: 0,
+  rulesUnknown: 0,
+  overLimit: 0,
+  overCapacity: 0,
+  deniedSuppressed: 0,
+};
+
+interface Follower {
+  readonly matches: FlowMatcher;
+  unread: FlowRecord[];
+  missed: number;
+  wake: () => void;
+}
+
+export class FlowHistory implements FlowSink, FlowSource {
+  private readonly followers = new Set<Follower>();
+  private readonly log: FlowLog;
+  private readonly counters = new FlowCounters();
+  private readonly complaints;
+  private store: FlowStore | undefined;
+  /** Why there is none, in words. */
+  private failure = "the history is not open yet";
+  private settings: HistorySettings;
+  private queue: SeenFlow[] = [];
+  private resources: { readonly resources: readonly SeenResource[]; readonly since: number }[] = [];
+  private queuedResources = 0;
+  private sums: PendingSums;
+  private notStored = 0;
+  private collectorLosses: CollectorLosses = NO_LOSSES;
+  private readonly stopping = new AbortController();
+  private readonly opened: number;
+  private due = { alive: 0, open: 0, sweep: 0 };
+  private running: Promise<void> | undefined;
+
+  /** Never throws: a file that cannot be opened is tried again. */
+  constructor(private readonly options: HistoryOptions) {
+    this.settings = options.settings;
+    this.sums = new PendingSums(options.settings.limits.bytes);
+    this.complaints = onceEach(options.warn);
+    this.log = new FlowLog(options.settings.logFile, () => new Date(options.now()), options.warn);
+    this.opened = options.now();
+    this.openStore();
+    this.due.sweep = this.opened + SWEEP_MILLISECONDS;
+    this.running = this.run();
+  }
+
+  get losses(): FlowLosses {
+    return {
+      ...this.collectorLosses,
+      notStored: this.notStored + this.sums.leftOut,
+      notLogged: this.log.notLogged,
+      withoutCollector: this.withStore((store) => store.withoutCollector(this.options.now())) ?? 0,
+    };
+  }
+
+  put(records: readonly SeenFlow[], overLimit: readonly FlowRecord[]): void {
+    for (const { record } of records) {
+      this.log.append(record);
+      this.counters.seen(record);
+      for (const follower of this.followers) tell(follower, record);
+    }
+    const room = MOST_QUEUED - this.queue.length;
+    for (const seen of room >= records.length ? records : records.slice(0, room)) this.queue.push(seen);
+    this.notStored += Math.max(0, records.length - room);
+    for (const record of overLimit) {
+      this.counters.begun(record);
+      this.counters.seen(record);
+      const { sent, received } = record;
+      this.sums.add(record, { flows: 1, packets: sent.packets + received.packets, bytes: sent.bytes + received.bytes });
+    }
+  }
+
+  putResources(resources: readonly SeenResource[], since: number): void {
+    this.queuedResources += resources.length;
+    if (this.queuedResources <= MOST_QUEUED_RESOURCES) this.resources.push({ resources, since });
+    else this.notStored += resources.length;
+  }
+
+  noteLosses(losses: CollectorLosses): void {
+    this.collectorLosses = losses;
+  }
+
+  openRecords(most: number): readonly FlowRecord[] {
+    return this.withStore((store) => store.openRecords(most)) ?? [];
+  }
+
+  set(settings: HistorySettings): void {
+    this.settings = settings;
+    this.log.writeTo(settings.logFile);
+    this.withStore((store) => store.setLimits(settings.limits));
+  }
+
+  /** For `facts` of the collector: the text format of Prometheus. */
+  metrics(facts: FlowFacts): string {
+    const history = this.withStore((store) => {
+      const seq = store.oldestSeq();
+      const oldest = seq === undefined ? undefined : store.putAt(seq)?.put;
+      return { bytes: store.bytes, milliseconds: oldest === undefined ? 0 : this.options.now() - oldest };
+    });
+    return this.counters.text({ ...facts, losses: this.losses, ...(history === undefined ? {} : { history }) });
+  }
+
+  answer(question: FlowQuestion, signal: AbortSignal): AsyncIterable<FlowAnswer> {
+    const either = AbortSignal.any([signal, this.stopping.signal]);
+    switch (question.kind) {
+      case "flows":
+        return this.answerFlows(question, either);
+      case "rollups":
+        return this.answerRest((store) =>
+          answerRollups(store, question.query, { node: this.options.node, signal: either }),
+        );
+      case "explanation":
+        return this.answerRest((store) => this.explain(store, question.id, either));
+    }
+  }
+
+  /** Resources as they were, by kind; `undefined`: not known any more. */
+  resourcesAt(time: number): readonly ResourceState[] | undefined {
+    return this.withStore((store) => store.resources.at(time));
+  }
+
+  /** Stores what waits; followers are told that it is over. */
+  async close(): Promise<void> {
+    this.stopping.abort();
+    await this.running;
+    await this.write();
+    this.withStore((store) => store.close(this.options.now()));
+    this.store = undefined;
+    this.log.close();
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping;
+    while (!signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, WRITE_MILLISECONDS);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+      await promise;
+      clearTimeout(timer);
+      if (!signal.aborted) await this.turn();
+    }
+  }
+
+  /** What is done once a second. */
+  private async turn(): Promise<void> {
+    const now = this.options.now();
+    if (this.store === undefined && now >= this.due.open) this.openStore();
+    await this.write();
+    this.withStore((store) => {
+      for (let round = 0; round < TIDY_ROUNDS && store.tidy(now); round++);
+      if (now >= this.due.alive) store.noteAlive(now);
+      if (now - this.opened >= CONFIRMED_MILLISECONDS) store.removeUnconfirmedResources();
+      if (now < this.due.sweep) return;
+      store.sweep(now);
+      this.due.sweep = now + SWEEP_MILLISECONDS;
+    });
+    if (now >= this.due.alive) this.due.alive = now + ALIVE_MILLISECONDS;
+  }
+
+  private async write(): Promise<void> {
+    const { queue, resources } = this;
+    this.queue = [];
+    this.resources = [];
+    this.queuedResources = 0;
+    if (queue.length === 0 && resources.length === 0 && this.sums.isEmpty) return;
+    for (let start = 0; start === 0 || start < queue.length; start += MOST_ROWS) {
+      if (start > 0) await Bun.sleep(0);
+      this.writePart(queue.slice(start, start + MOST_ROWS), start === 0 ? resources : []);
+    }
+  }
+
+  private writePart(records: readonly SeenFlow[], resources: readonly (typeof this.resources)[number][]): void {
+    const flows = records.length + this.sums.flows;
+    const stored = this.withStore((store) =>
+      store.write({ records, resources, sums: this.sums, now: this.options.now() }),
+    );
+    if (stored === undefined) {
+      this.sums.take();
+      this.notStored += flows + resources.reduce((sum, each) => sum + each.resources.length, 0);
+      return;
+    }
+    this.complaints.forget();
+    for (const record of stored.begun) this.counters.begun(record);
+  }
+
+  private async *answerFlows(
+    { query, follow }: Extract<FlowQuestion, { readonly kind: "flows" }>,
+    signal: AbortSignal,
+  ): AsyncIterable<FlowAnswer> {
+    const follower: Follower = { matches: matcherOf(query), unread: [], missed: 0, wake: () => {} };
+    if (follow) this.followers.add(follower);
+    try {
+      yield* this.answerRest(async function* (store) {
+        for await (const flow of findRecords(store, query, signal)) yield { flow };
+      });
+      while (follow && !signal.aborted) {
+        yield* this.unreadOf(follower);
+        await untilWoken(follower, signal);
+      }
+    } finally {
+      this.followers.delete(follower);
+    }
+  }
+
+  private async *unreadOf(follower: Follower): AsyncIterable<FlowAnswer> {
+    const { unread, missed } = follower;
+    follower.unread = [];
+    follower.missed = 0;
+    for (const flow of unread) yield { flow };
+    const { node } = this.options;
+    if (missed > 0)
+      yield { problem: { node, message: `${missed} changes of flows are left out: the reader is too slow` } };
+    yield { losses: { node, ...this.losses } };
+  }
+
+  /** What a store answers, problems of the history, and the losses. */
+  private async *answerRest(answers: (store: FlowStore) => AsyncIterable<FlowAnswer>): AsyncIterable<FlowAnswer> {
+    const { node } = this.options;
+    await this.write();
+    const { store } = this;
+    if (store === undefined) yield { problem: { node, message: `there is no history: ${this.failure}` } };
+    else {
+      try {
+        for await (const answer of answers(store)) yield answer;
+      } catch (failure) {
+        if (failure instanceof FlowQueryError || isAbort(failure)) throw failure;
+        if (isDamage(failure)) this.replace(failure);
+        yield { problem: { node, message: `the history cannot be read: ${reasonOf(failure)}` } };
+      }
+    }
+    const damaged = this.withStore((present) => present.noted(DAMAGED));
+    if (damaged !== undefined)
+      yield { problem: { node, message: `the history begins at ${new Date(damaged).toISOString()}: it was damaged` } };
+    yield { losses: { node, ...this.losses } };
+  }
+
+  private async *explain(store: FlowStore, id: string, signal: AbortSignal): AsyncIterable<FlowAnswer> {
+    const { explain, node } = this.options;
+    for await (const record of findRecords(store, { id }, signal)) {
+      if (explain === undefined) continue;
+      const found = { record, resources: store.resources.at(record.start), endpoints: store.rows.endpointsOf(id) };
+      yield { explanation: explain(found) };
+      return;
+    }
+    yield { problem: { node, message: `there is no flow ${quoted(id)} in the history` } };
+  }
+
+  private openStore(): void {
+    const { directory, node, now } = this.options;
+    this.due.open = now() + OPEN_AGAIN_MILLISECONDS;
+    try {
+      this.store = FlowStore.open({ directory, node, limits: this.settings.limits }, now());
+    } catch (failure) {
+      if (isDamage(failure)) this.replace(failure);
+      else this.fail(failure);
+    }
+  }
+
+  /** Puts the file aside and begins again. */
+  private replace(reason: unknown): void {
+    const { directory, node, now, warn } = this.options;
+    this.store?.abandon();
+    this.store = undefined;
+    try {
+      setAside(directory);
+      const aside = `it is kept as ${quoted(`${historyPath(directory)}.damaged`)}`;
+      warn(`The history of flows cannot be read and begins again; ${aside}: ${reasonOf(reason)}`);
+      this.store = FlowStore.open({ directory, node, limits: this.settings.limits }, now());
+      this.store.note(DAMAGED, now());
+    } catch (failure) {
+      this.fail(failure);
+    }
+  }
+
+  /** `undefined`: there is no history, or it failed. */
+  private withStore<Result>(work: (store: FlowStore) => Result): Result | undefined {
+    const { store } = this;
+    if (store === undefined) return undefined;
+    try {
+      return work(store);
+    } catch (failure) {
+      if (isDamage(failure)) this.replace(failure);
+      else this.fail(failure);
+      return undefined;
+    }
+  }
+
+  private fail(failure: unknown): void {
+    this.failure = reasonOf(failure);
+    this.complaints.report(`Cannot store flows: ${this.failure}; those that are lost are counted`);
+  }
+}
+
+/** Note in the store: when it took the place of a damaged one. */
+const DAMAGED = "damaged";
+const TIDY_ROUNDS = 5;
+
+function tell(follower: Follower, record: FlowRecord): void {
+  if (!follower.matches(record)) return;
+  if (follower.unread.length < MOST_UNREAD) follower.unread.push(record);
+  else follower.missed += 1;
+  follower.wake();
+}
+
+/** Until there is something to read, and now and then to tell the losses. */
+async function untilWoken(follower: Follower, signal: AbortSignal): Promise<void> {
+  if (follower.unread.length > 0 || signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, LOSSES_MILLISECONDS);
+  const stop = () => resolve();
+  signal.addEventListener("abort", stop, { once: true });
+  follower.wake = stop;
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", stop);
+}
+
+function isAbort(failure: unknown): boolean {
+  return failure instanceof Error && failure.name === "AbortError";
+}
+
+function reasonOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure);
+}

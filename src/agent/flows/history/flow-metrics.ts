@@ -1,0 +1,85 @@
+/** What is counted of flows, in the text format of Prometheus: a bounded number of metrics, however many pods there are. */
+import type { FlowLosses, FlowRecord } from "../../../flows/flow-record.ts";
+import { labelsOf, metricText, type Sample } from "../../../health/metrics.ts";
+import { identity } from "../../../identity.ts";
+
+/** What the collector knows. */
+export interface FlowFacts {
+  /** Connections that it follows. */
+  readonly open: number;
+}
+
+interface AllFacts extends FlowFacts {
+  readonly losses: FlowLosses;
+  /** Absent: there is none. */
+  readonly history?: { readonly bytes: number; readonly milliseconds: number };
+}
+
+const LOSSES = {
+  kernelOverruns: "kernel-overrun",
+  rulesUnknown: "rule-unknown",
+  overLimit: "over-limit",
+  overCapacity: "over-capacity",
+  deniedSuppressed: "denied-suppressed",
+  notStored: "not-stored",
+  notLogged: "not-logged",
+} as const satisfies Partial<Record<keyof FlowLosses, string>>;
+
+export class FlowCounters {
+  private readonly begunCounts = new Map<string, number>();
+  private readonly endedCounts = new Map<string, number>();
+  private deniedPackets = 0;
+
+  /** A connection that was not known before. */
+  begun(record: FlowRecord): void {
+    if (record.state !== "denied") count(this.begunCounts, record);
+  }
+
+  seen(record: FlowRecord): void {
+    if (record.state === "denied") this.deniedPackets += record.sent.packets + (record.suppressed ?? 0);
+    if (record.state === "ended") count(this.endedCounts, record);
+  }
+
+  text({ open, losses, history }: AllFacts): string {
+    const lost = Object.entries(LOSSES).map(
+      ([field, kind]): Sample => [labelsOf({ kind }), losses[field as keyof typeof LOSSES]],
+    );
+    return [
+      counter("flows_begun_total", "Connections that were seen for the first time", samplesOf(this.begunCounts)),
+      counter("flows_ended_total", "Connections that have ended", samplesOf(this.endedCounts)),
+      counter("flows_denied_packets_total", "Packets that policy has denied, as far as they were reported", [
+        ["", this.deniedPackets],
+      ]),
+      counter("flows_lost_total", "What is missing in the records of flows, by what was lost", lost),
+      gauge("flows_open_connections", "Connections that are followed", [["", open]]),
+      gauge("flows_without_collector_seconds", "Time without records, as far as the history goes back", [
+        ["", losses.withoutCollector / 1_000],
+      ]),
+      ...(history === undefined ? [] : historyTexts(history)),
+    ].join("");
+  }
+}
+
+function historyTexts({ bytes, milliseconds }: NonNullable<AllFacts["history"]>): readonly string[] {
+  return [
+    gauge("flows_history_bytes", "Size of the history of flows", [["", bytes]]),
+    gauge("flows_history_seconds", "Age of the oldest flow that is kept", [["", milliseconds / 1_000]]),
+  ];
+}
+
+function count(counts: Map<string, number>, { verdict, direction }: FlowRecord): void {
+  const labels = labelsOf({ verdict, direction });
+  counts.set(labels, (counts.get(labels) ?? 0) + 1);
+}
+
+function samplesOf(counts: ReadonlyMap<string, number>): readonly Sample[] {
+  return counts.size === 0 ? [["", 0]] : [...counts];
+}
+
+function counter(name: string, help: string, samples: readonly Sample[]): string {
+  return metricText(identity.nodeAgent, { name, type: "counter", help }, samples);
+}
+
+function gauge(name: string, help: string, samples: readonly Sample[]): string {
+  return metricText(identity.nodeAgent, { name, type: "gauge", help }, samples);
+}

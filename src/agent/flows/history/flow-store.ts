@@ -1,0 +1,418 @@
+/**
+ * The file of the history: a SQLite database that only root may read, never larger than its limit.
+ *
+ *   history.db           records, each change a new row; roll-ups; states of resources; times without a collector
+ *   history.db.damaged   one that could not be read, kept once
+ *
+ * Space: the file has at most so many pages, and what is written ahead (WAL) is small, since a transaction writes few rows and
+ * is carried over soon after. Before each transaction the oldest rows make room. All methods may throw what SQLite throws; a
+ * transaction is done as a whole or not at all, also if the process is killed.
+ */
+import { Database } from "bun:sqlite";
+import { chmodSync, closeSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import type { FlowRecord } from "../../../flows/flow-record.ts";
+import type { SeenFlow, SeenResource } from "../flow-sink.ts";
+import { DamagedFile, DICTIONARY_TABLES, dictionarySchema } from "./dictionary.ts";
+import {
+  type Dictionaries,
+  type FormerRow,
+  forgetAll,
+  openDictionaries,
+  RECORD_SCHEMA,
+  type RecordRow,
+  RecordRows,
+} from "./record-row.ts";
+import { CONTENT_OF_RESOURCES, RESOURCE_SCHEMA, ResourceStates } from "./resource-states.ts";
+import { MINUTE, type PendingSums, ROLLUP_SCHEMA, Rollups } from "./rollups.ts";
+
+const SCHEMA_VERSION = 1;
+const PAGE_BYTES = 4096;
+/** Carried over to the file then. */
+const WAL_PAGES = 128;
+const WAL_RESERVE_BYTES = 2_000_000;
+/** Of one transaction. */
+export const MOST_ROWS = 1_000;
+/** Room for one transaction, also if all names and roll-ups in it are new. */
+const FREE_PAGES = 250;
+const TRIMMED_ROWS = 500;
+const MOST_ROUNDS = 10;
+/** Of the whole: roll-ups, and what `flows explain` needs. */
+const ROLLUP_SHARE = 0.3;
+const CONTENT_SHARE = 0.25;
+/** Roll-ups are kept so much longer than records. */
+const ROLLUP_AGES = 7;
+/** A larger file is not read as a whole before it is used. */
+const LARGEST_CHECKED_BYTES = 300_000_000;
+const CHECKED_PIECES = 20;
+
+export interface StoreLimits {
+  readonly bytes: number;
+  readonly milliseconds: number;
+}
+
+export interface StoreOptions {
+  readonly directory: string;
+  readonly node: string;
+  readonly limits: StoreLimits;
+}
+
+export interface Batch {
+  /** At most `MOST_ROWS`. */
+  readonly records: readonly SeenFlow[];
+  readonly resources: readonly { readonly resources: readonly SeenResource[]; readonly since: number }[];
+  /** Roll-ups, to which those of the records are added; whoever calls this has to drop them if it fails. */
+  readonly sums: PendingSums;
+  readonly now: number;
+}
+
+/** What a transaction was about. */
+export interface Stored {
+  /** Seen for the first time. */
+  readonly begun: readonly FlowRecord[];
+}
+
+const SCHEMA = [
+  "CREATE TABLE note (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;",
+  "CREATE TABLE gap (since INTEGER NOT NULL, until INTEGER NOT NULL);",
+  ...[RECORD_SCHEMA, ROLLUP_SCHEMA, RESOURCE_SCHEMA],
+  ...DICTIONARY_TABLES.map(dictionarySchema),
+  `PRAGMA user_version = ${SCHEMA_VERSION};`,
+].join("\n");
+
+export function historyPath(directory: string): string {
+  return `${directory}/history.db`;
+}
+
+/** Puts the file aside, in place of one that was put aside before. */
+export function setAside(directory: string): void {
+  const path = historyPath(directory);
+  renameSync(path, `${path}.damaged`);
+  for (const ending of ["-wal", "-shm", "-journal"]) rmSync(`${path}${ending}`, { force: true });
+}
+
+export class FlowStore {
+  readonly dictionaries: Dictionaries;
+  readonly rows: RecordRows;
+  readonly rollups: Rollups;
+  readonly resources: ResourceStates;
+  private lastSeq: number;
+  private lastPut: number;
+
+  private constructor(
+    readonly database: Database,
+    private readonly options: StoreOptions,
+    private limits: StoreLimits,
+    private readonly opened: number,
+  ) {
+    this.dictionaries = openDictionaries(database);
+    this.rows = new RecordRows(database, this.dictionaries, options.node);
+    this.rollups = new Rollups(database);
+    this.resources = new ResourceStates(database, this.dictionaries.contents);
+    [this.lastSeq, this.lastPut] = this.newest();
+  }
+
+  /** Throws `DamagedFile`, or what SQLite throws. `now`: milliseconds since 1970. */
+  static open(options: StoreOptions, now: number): FlowStore {
+    const { directory, limits } = options;
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    chmodSync(directory, 0o700);
+    const path = historyPath(directory);
+    // SQLite would make it readable for others, and gives its other files the mode of this one.
+    closeSync(openSync(path, "a", 0o600));
+    chmodSync(path, 0o600);
+    const database = new Database(path, { readwrite: true, create: false });
+    try {
+      prepare(database, limits);
+      const store = new FlowStore(database, options, limits, now);
+      store.transaction(() => store.noteStart(now));
+      return store;
+    } catch (failure) {
+      database.close();
+      throw isDamage(failure) ? new DamagedFile(messageOf(failure)) : failure;
+    }
+  }
+
+  get newestSeq(): number {
+    return this.lastSeq;
+  }
+
+  /** When the newest row was written. */
+  get newestPut(): number {
+    return this.lastPut;
+  }
+
+  /** Of the file and what is written ahead. */
+  get bytes(): number {
+    const path = historyPath(this.options.directory);
+    return ["", "-wal"].reduce((sum, end) => sum + (statSync(path + end, { throwIfNoEntry: false })?.size ?? 0), 0);
+  }
+
+  setLimits(limits: StoreLimits): void {
+    this.limits = limits;
+    limitPages(this.database, limits);
+  }
+
+  /** Removes the oldest rows until the batch fits, and writes it. */
+  write({ records, resources, sums, now }: Batch): Stored {
+    const begun: FlowRecord[] = [];
+    this.transaction(() => {
+      this.makeRoom();
+      for (const seen of records) {
+        const former = this.rows.former(seen.record.id);
+        if (former === undefined) begun.push(seen.record);
+        sums.add(seen.record, addedSince(former, seen.record));
+        this.lastSeq += 1;
+        this.lastPut = Math.max(this.lastPut, now, seen.record.end);
+        this.rows.write(seen, this.lastSeq, { put: this.lastPut, ...(former === undefined ? {} : { former }) });
+      }
+      for (const each of resources) this.resources.write(each.resources, each.since);
+      this.rollups.write(sums.take());
+      this.note("alive", now);
+    });
+    return { begun };
+  }
+
+  /** The time without records is no time without a collector. */
+  noteAlive(now: number): void {
+    this.transaction(() => this.note("alive", now));
+  }
+
+  /** Removes what is too old or not used any more, a part at a time. Returns whether there may be more. */
+  tidy(now: number): boolean {
+    const { milliseconds } = this.limits;
+    const oldestMinute = Math.floor((now - ROLLUP_AGES * milliseconds) / MINUTE);
+    let isMore = false;
+    this.transaction(() => {
+      isMore = this.removeOlder(now - milliseconds, TRIMMED_ROWS);
+      isMore = this.rollups.condense(Math.floor((now - milliseconds) / MINUTE)) || isMore;
+      isMore = this.rollups.removeOldest(oldestMinute) || isMore;
+    });
+    return this.shrink() || isMore;
+  }
+
+  /** Once a minute. */
+  sweep(now: number): void {
+    this.transaction(() => {
+      const oldestSeq = this.oldestSeq() ?? this.lastSeq + 1;
+      const { names, judgements, contents } = this.dictionaries;
+      this.resources.removeBefore(this.oldestStart() ?? now);
+      names.removeUnused(oldestSeq);
+      judgements.removeUnused(oldestSeq);
+      contents.removeUnused(oldestSeq, CONTENT_OF_RESOURCES);
+      this.rollups.tidy();
+      const oldest = this.oldestTime(now);
+      this.database.query("DELETE FROM gap WHERE until < ?").run(oldest);
+      // Content may not push all records out: then it is not known any more why older flows were decided as they were.
+      if (contents.bytes > CONTENT_SHARE * this.limits.bytes) {
+        this.resources.removeBefore(now);
+        contents.removeUnused(Number.MAX_SAFE_INTEGER, CONTENT_OF_RESOURCES);
+      }
+    });
+  }
+
+  /** Some minutes after the start: resources that the agent has not told again are gone. */
+  removeUnconfirmedResources(): void {
+    if (this.resources.hasUnconfirmed) this.transaction(() => this.resources.removeUnconfirmed(this.opened));
+  }
+
+  /** The newest first. */
+  openRecords(most: number): readonly FlowRecord[] {
+    return this.database
+      .query<RecordRow, [number]>("SELECT * FROM record WHERE state = 0 ORDER BY seq DESC LIMIT ?")
+      .all(most)
+      .flatMap((row) => this.rows.read(row) ?? []);
+  }
+
+  /** Milliseconds without a collector, as far as the history goes back. */
+  withoutCollector(now: number): number {
+    const oldest = this.oldestTime(now);
+    const gaps = this.database.query<{ since: number; until: number }, []>("SELECT since, until FROM gap").all();
+    return gaps.reduce((sum, { since, until }) => sum + Math.max(0, until - Math.max(since, oldest)), 0);
+  }
+
+  note(name: string, value: number): void {
+    this.database.query("INSERT OR REPLACE INTO note VALUES (?, ?)").run(name, value);
+  }
+
+  noted(name: string): number | undefined {
+    const row = this.database.query<{ value: number }, [string]>("SELECT value FROM note WHERE name = ?").get(name);
+    return row?.value;
+  }
+
+  oldestSeq(): number | undefined {
+    return (
+      this.database.query<{ seq: number | null }, []>("SELECT min(seq) AS seq FROM record").get()?.seq ?? undefined
+    );
+  }
+
+  /** When the first row from this one on was written. */
+  putAt(seq: number): { readonly seq: number; readonly put: number } | undefined {
+    const query = "SELECT seq, put FROM record WHERE seq >= ? ORDER BY seq LIMIT 1";
+    return this.database.query<{ seq: number; put: number }, [number]>(query).get(seq) ?? undefined;
+  }
+
+  close(now: number): void {
+    try {
+      this.noteAlive(now);
+    } finally {
+      this.abandon();
+    }
+  }
+
+  /** Also of a damaged file. The file stays locked as long as there are prepared statements. */
+  abandon(): void {
+    const { names, judgements, contents } = this.dictionaries;
+    for (const part of [names, judgements, contents, this.rows, this.rollups]) part.finalize();
+    this.database.close();
+  }
+
+  private transaction(work: () => void): void {
+    this.database.run("BEGIN IMMEDIATE");
+    const before = [this.lastSeq, this.lastPut] as const;
+    try {
+      work();
+      this.database.run("COMMIT");
+    } catch (failure) {
+      [this.lastSeq, this.lastPut] = before;
+      if (this.database.inTransaction) this.database.run("ROLLBACK");
+      forgetAll(this.dictionaries);
+      this.rollups.forget();
+      throw isDamage(failure) ? new DamagedFile(messageOf(failure)) : failure;
+    }
+  }
+
+  private noteStart(now: number): void {
+    const alive = this.noted("alive");
+    if (alive !== undefined && alive < now) this.database.query("INSERT INTO gap VALUES (?, ?)").run(alive, now);
+    this.note("alive", now);
+  }
+
+  private newest(): [number, number] {
+    const query = "SELECT seq, put FROM record ORDER BY seq DESC LIMIT 1";
+    const row = this.database.query<{ seq: number; put: number }, []>(query).get();
+    return [row?.seq ?? 0, row?.put ?? 0];
+  }
+
+  private makeRoom(): void {
+    const minute = Math.floor(this.lastPut / MINUTE);
+    if (this.hasManyRollups()) {
+      for (let round = 0; round < MOST_ROUNDS && this.hasManyRollups(); round++) this.rollups.removeOldest(minute);
+      this.rollups.tidy();
+    }
+    const most = pagesOf(this.limits) - FREE_PAGES;
+    // Far above a limit that was lowered, the next transactions do the rest.
+    for (let round = 0; round < MOST_ROUNDS && this.usedPages() > most; round++) {
+      if (this.removeOlder(Number.MAX_SAFE_INTEGER, TRIMMED_ROWS)) continue;
+      if (!this.rollups.removeOldest(minute)) return;
+    }
+  }
+
+  private hasManyRollups(): boolean {
+    return this.rollups.bytes > ROLLUP_SHARE * this.limits.bytes;
+  }
+
+  /** Of so many of the oldest rows those that were written before this time. Returns whether there were any. */
+  private removeOlder(time: number, rows: number): boolean {
+    const oldest = this.oldestSeq();
+    if (oldest === undefined) return false;
+    const last = this.database
+      .query<{ seq: number | null }, [number, number]>(
+        `SELECT max(seq) AS seq FROM (SELECT seq, put FROM record ORDER BY seq LIMIT ?) WHERE put < ?`,
+      )
+      .get(rows, time)?.seq;
+    if (last === null || last === undefined) return false;
+    this.database.query("DELETE FROM record WHERE seq <= ?").run(last);
+    return true;
+  }
+
+  /** After the limit was lowered. */
+  private shrink(): boolean {
+    if (pragma(this.database, "page_count") <= pagesOf(this.limits)) return false;
+    this.database.run("PRAGMA incremental_vacuum(500)");
+    return pragma(this.database, "freelist_count") > 0 || this.makesRoom();
+  }
+
+  private makesRoom(): boolean {
+    this.transaction(() => this.makeRoom());
+    return pragma(this.database, "freelist_count") > 0;
+  }
+
+  private usedPages(): number {
+    return pragma(this.database, "page_count") - pragma(this.database, "freelist_count");
+  }
+
+  /** When the oldest flow began that is kept. */
+  private oldestStart(): number | undefined {
+    const first = this.database.query<{ start: number }, []>("SELECT start FROM record ORDER BY seq LIMIT 1").get();
+    const open = this.database
+      .query<{ start: number | null }, []>("SELECT min(start) AS start FROM record WHERE state = 0")
+      .get();
+    if (first === null) return undefined;
+    return Math.min(first.start, open?.start ?? first.start);
+  }
+
+  /** As far as the history goes back. */
+  private oldestTime(now: number): number {
+    const seq = this.oldestSeq();
+    const record = seq === undefined ? now : (this.putAt(seq)?.put ?? now);
+    return Math.min(record, (this.rollups.oldestMinute() ?? now / MINUTE) * MINUTE);
+  }
+}
+
+function addedSince(former: FormerRow | undefined, { sent, received }: FlowRecord) {
+  const packets = sent.packets + received.packets;
+  const bytes = sent.bytes + received.bytes;
+  if (former === undefined) return { flows: 1, packets, bytes };
+  return {
+    flows: 0,
+    packets: Math.max(0, packets - former.sent_packets - former.received_packets),
+    bytes: Math.max(0, bytes - former.sent_bytes - former.received_bytes),
+  };
+}
+
+function prepare(database: Database, limits: StoreLimits): void {
+  // No other process opens the file, so there is no shared memory beside it.
+  database.run("PRAGMA locking_mode = EXCLUSIVE");
+  database.run("PRAGMA auto_vacuum = INCREMENTAL");
+  database.run("PRAGMA journal_mode = WAL");
+  // A killed process loses nothing; a power failure may lose the last seconds, but never damages the file.
+  database.run("PRAGMA synchronous = NORMAL");
+  database.run("PRAGMA temp_store = MEMORY");
+  database.run(`PRAGMA wal_autocheckpoint = ${WAL_PAGES}`);
+  database.run(`PRAGMA journal_size_limit = ${WAL_PAGES * PAGE_BYTES}`);
+  const version = pragma(database, "user_version");
+  if (version !== 0 && version !== SCHEMA_VERSION) throw new DamagedFile(`it is of version ${version}`);
+  limitPages(database, limits);
+  if (version === 0) database.transaction(() => database.run(SCHEMA)).immediate();
+  else checkFile(database);
+}
+
+function checkFile(database: Database): void {
+  if (pragma(database, "page_count") * PAGE_BYTES > LARGEST_CHECKED_BYTES) return;
+  const answer = database.query<{ quick_check: string }, []>(`PRAGMA quick_check(${CHECKED_PIECES})`).get();
+  if (answer?.quick_check !== "ok") throw new DamagedFile(answer?.quick_check ?? "it cannot be checked");
+}
+
+function limitPages(database: Database, limits: StoreLimits): void {
+  database.run(`PRAGMA max_page_count = ${pagesOf(limits)}`);
+}
+
+function pagesOf({ bytes }: StoreLimits): number {
+  return Math.floor((bytes - WAL_RESERVE_BYTES) / PAGE_BYTES);
+}
+
+function pragma(database: Database, name: string): number {
+  const row = database.query<Record<string, number>, []>(`PRAGMA ${name}`).get();
+  return row?.[name] ?? 0;
+}
+
+/** The content of a damaged file may also be text that is not JSON, or cannot be decompressed. */
+export function isDamage(failure: unknown): boolean {
+  if (failure instanceof DamagedFile || failure instanceof SyntaxError) return true;
+  const code = failure instanceof Error && "code" in failure ? String(failure.code) : "";
+  return code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB");
+}
+
+function messageOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure);
+}

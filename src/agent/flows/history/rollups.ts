@@ -1,0 +1,299 @@
+/**
+ * Who talked to whom: the flows of each minute, summed by the workloads of both ends, protocol, port, verdict and rules.
+ *
+ * Kept longer than single records, as minutes and later as hours. One with many ports (a scan) or many workloads cannot fill
+ * the history: in a minute with too many different sums ports are left out, then the rest is counted as not stored.
+ */
+import type { Database } from "bun:sqlite";
+import type { FlowGroup, FlowRollup } from "../../../flows/flow-answer.ts";
+import { type FlowQuery, matcherOf } from "../../../flows/flow-query.ts";
+import type { FlowDecision, FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
+import { Dictionary } from "./dictionary.ts";
+
+export const MINUTE = 60_000;
+const HOUR_MINUTES = 60;
+const ROW_BYTES = 30;
+const USED_AHEAD_MINUTES = 10;
+const MOST_IN_MINUTE = 10_000;
+/** Of the history, for each sum of a minute; a small history has fewer. */
+const BYTES_FOR_SUM = 4_000;
+/** Beyond the first limit: sums without ports, this share more. */
+const WITHOUT_PORTS = 0.2;
+
+export type RollupKey = Pick<FlowRollup, "source" | "destination" | "protocol" | "port" | "verdict" | "rules">;
+
+export interface FlowCounts {
+  readonly flows: number;
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+/** `span`: minutes. */
+export const ROLLUP_SCHEMA = `
+  CREATE TABLE rollup (
+    minute INTEGER NOT NULL, span INTEGER NOT NULL, key INTEGER NOT NULL,
+    flows INTEGER NOT NULL, packets INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    PRIMARY KEY (minute, span, key)
+  ) WITHOUT ROWID;`;
+
+export function rollupKeyOf({ source, destination, backend, protocol, verdict, decisions }: FlowRecord): RollupKey {
+  const target = backend ?? destination;
+  return {
+    ...{ source: groupOf(source), destination: groupOf(target), protocol },
+    ...(target.port === undefined ? {} : { port: target.port }),
+    ...{ verdict, rules: decisions.flatMap((decision) => ruleText(decision) ?? []) },
+  };
+}
+
+function groupOf({ kind, namespace, name, owner }: FlowEnd): FlowGroup {
+  if (kind === "outside" || kind === "hidden") return { kind };
+  return {
+    kind,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(owner === undefined ? (name === undefined ? {} : { name }) : { name: owner.name, ownerKind: owner.kind }),
+  };
+}
+
+function ruleText({ point, rule }: FlowDecision): string | undefined {
+  return rule === undefined ? undefined : `${point}: ${rule}`;
+}
+
+interface Sum {
+  /** Its first part in this minute. */
+  readonly isNew: boolean;
+  readonly minute: number;
+  readonly key: RollupKey;
+  flows: number;
+  packets: number;
+  bytes: number;
+}
+
+/** Sums in memory, until they are stored. */
+export class PendingSums {
+  private sums = new Map<string, Sum>();
+  private minute = 0;
+  private readonly inMinute = new Set<string>();
+  /** Of flows that are in no sum. */
+  leftOut = 0;
+  private readonly most: number;
+
+  /** `bytes`: of the whole history. */
+  constructor(bytes: number) {
+    this.most = Math.min(MOST_IN_MINUTE, Math.floor(bytes / BYTES_FOR_SUM));
+  }
+
+  get isEmpty(): boolean {
+    return this.sums.size === 0;
+  }
+
+  get flows(): number {
+    return this.sums.values().reduce((sum, { flows }) => sum + flows, 0);
+  }
+
+  add(record: FlowRecord, counts: FlowCounts): void {
+    const minute = Math.floor(record.end / MINUTE);
+    const admitted = this.admit(record, minute);
+    if (admitted === undefined) {
+      this.leftOut += counts.flows;
+      return;
+    }
+    const { text, isNew } = admitted;
+    const known = this.sums.get(text);
+    if (known === undefined) {
+      const key = rollupKeyOf(record);
+      const { port, ...others } = key;
+      this.sums.set(text, { isNew, minute, key: text.startsWith(NO_PORT) ? others : key, ...counts });
+    } else {
+      known.flows += counts.flows;
+      known.packets += counts.packets;
+      known.bytes += counts.bytes;
+    }
+  }
+
+  take(): readonly Sum[] {
+    const taken = [...this.sums.values()];
+    this.sums = new Map();
+    return taken;
+  }
+
+  /** The sum that a record is added to. */
+  private admit(record: FlowRecord, minute: number): { readonly text: string; readonly isNew: boolean } | undefined {
+    if (minute > this.minute) {
+      this.minute = minute;
+      this.inMinute.clear();
+    }
+    const rest = textOf(record, minute);
+    const withPort = `${(record.backend ?? record.destination).port ?? NO_PORT}${rest}`;
+    if (this.inMinute.has(withPort)) return { text: withPort, isNew: false };
+    const text = this.inMinute.size < this.most ? withPort : `${NO_PORT}${rest}`;
+    const isNew = !this.inMinute.has(text);
+    if (isNew && this.inMinute.size >= this.most * (1 + WITHOUT_PORTS)) return undefined;
+    this.inMinute.add(text);
+    return { text, isNew };
+  }
+}
+
+const NO_PORT = "-";
+
+/** Faster than JSON, since this is done for each of many thousand flows in a second. No name contains a zero. */
+function textOf({ source, destination, backend, protocol, verdict, decisions }: FlowRecord, minute: number): string {
+  let text = `\0${minute}\0${protocol}\0${verdict}\0${endText(source)}\0${endText(backend ?? destination)}`;
+  for (const { point, rule } of decisions) if (rule !== undefined) text += `\0${point}\0${rule}`;
+  return text;
+}
+
+function endText({ kind, namespace = "", name = "", owner }: FlowEnd): string {
+  if (kind === "outside") return kind;
+  return owner === undefined ? `${kind}\0${namespace}\0${name}` : `${kind}\0${namespace}\0${owner.kind}\0${owner.name}`;
+}
+
+export class Rollups {
+  private readonly keys: Dictionary;
+  private rows: number;
+  private keyBytes: number;
+  /** Minutes before this one are hours already. */
+  private condensed = 0;
+
+  private readonly added;
+
+  constructor(private readonly database: Database) {
+    this.added = database.prepare<undefined, number[]>(
+      `INSERT INTO rollup VALUES (?1, 1, ?2, ?3, ?4, ?5)
+       ON CONFLICT DO UPDATE SET flows = flows + ?3, packets = packets + ?4, bytes = bytes + ?5`,
+    );
+    this.keys = new Dictionary(database, "rollup_key", USED_AHEAD_MINUTES);
+    this.rows = this.count();
+    this.keyBytes = this.keys.bytes;
+  }
+
+  /** About as many as they need in the file. */
+  get bytes(): number {
+    return this.rows * ROW_BYTES + 2 * this.keyBytes;
+  }
+
+  /** Part of a transaction. */
+  write(sums: readonly Sum[]): void {
+    for (const { minute, key, flows, packets, bytes } of sums) {
+      this.added.run(minute, this.keys.idOf(JSON.stringify(key), minute), flows, packets, bytes);
+    }
+    for (const { isNew } of sums) if (isNew) this.rows += 1;
+  }
+
+  /** Turns minutes before this one into hours, one minute at a time. Returns whether there may be more. */
+  condense(before: number): boolean {
+    const beforeHour = Math.floor(before / HOUR_MINUTES) * HOUR_MINUTES;
+    const oldest = this.database
+      .query<{ minute: number }, [number, number]>(
+        "SELECT minute FROM rollup WHERE minute >= ? AND span = 1 AND minute < ? ORDER BY minute LIMIT 1",
+      )
+      .get(this.condensed, beforeHour);
+    this.condensed = oldest?.minute ?? beforeHour;
+    if (oldest === null) return false;
+    const { minute } = oldest;
+    this.database
+      .query(
+        `INSERT INTO rollup SELECT ?2, ${HOUR_MINUTES}, key, flows, packets, bytes FROM rollup WHERE minute = ?1 AND span = 1
+         ON CONFLICT DO UPDATE SET flows = flows + excluded.flows, packets = packets + excluded.packets, bytes = bytes + excluded.bytes`,
+      )
+      .run(minute, Math.floor(minute / HOUR_MINUTES) * HOUR_MINUTES);
+    this.database.query("DELETE FROM rollup WHERE minute = ? AND span = 1").run(minute);
+    return true;
+  }
+
+  /** Removes the oldest minute or hour. Returns whether there was one. */
+  removeOldest(before = Number.MAX_SAFE_INTEGER): boolean {
+    const oldest = this.oldestMinute();
+    if (oldest === undefined || oldest >= before) return false;
+    const { changes } = this.database.query("DELETE FROM rollup WHERE minute = ?").run(oldest);
+    this.rows = Math.max(0, this.rows - changes);
+    return true;
+  }
+
+  oldestMinute(): number | undefined {
+    const row = this.database.query<{ minute: number | null }, []>("SELECT min(minute) AS minute FROM rollup").get();
+    return row?.minute ?? undefined;
+  }
+
+  tidy(): void {
+    this.rows = this.count();
+    this.keys.removeUnused((this.oldestMinute() ?? Number.MAX_SAFE_INTEGER) - HOUR_MINUTES);
+    this.keyBytes = this.keys.bytes;
+  }
+
+  finalize(): void {
+    this.added.finalize();
+    this.keys.finalize();
+  }
+
+  forget(): void {
+    this.keys.forget();
+    this.rows = this.count();
+  }
+
+  /** Adds what begins in this range of minutes, and ends after `since`, by key. */
+  addTo(into: Map<number, RollupSum>, [from, until]: readonly [number, number], since: number): void {
+    const rows = this.database
+      .query<RollupSum & { readonly key: number }, [number, number, number]>(
+        `SELECT key, min(minute) AS first, max(minute + span) AS after, sum(flows) AS flows, sum(packets) AS packets,
+         sum(bytes) AS bytes FROM rollup WHERE minute >= ? AND minute < ? AND minute + span > ? GROUP BY key`,
+      )
+      .all(from, until, since);
+    for (const { key, ...row } of rows) {
+      const sum = into.get(key);
+      into.set(key, sum === undefined ? row : merged(sum, row));
+    }
+  }
+
+  /** `undefined`: it does not match, or is there no more. */
+  read(id: number, sum: RollupSum, { node, matches }: RollupReading): FlowRollup | undefined {
+    const text = this.keys.textOf(id);
+    if (text === undefined) return undefined;
+    const key: RollupKey = JSON.parse(text);
+    if (!matches(key)) return undefined;
+    const { first, after, flows, packets, bytes } = sum;
+    return { node, from: first * MINUTE, until: after * MINUTE, ...key, flows, packets, bytes };
+  }
+
+  private count(): number {
+    return this.database.query<{ rows: number }, []>("SELECT count(*) AS rows FROM rollup").get()?.rows ?? 0;
+  }
+}
+
+export interface RollupSum extends FlowCounts {
+  readonly first: number;
+  readonly after: number;
+}
+
+export interface RollupReading {
+  readonly node: string;
+  readonly matches: (key: RollupKey) => boolean;
+}
+
+export function merged(left: RollupSum, right: RollupSum): RollupSum {
+  return {
+    first: Math.min(left.first, right.first),
+    after: Math.max(left.after, right.after),
+    flows: left.flows + right.flows,
+    packets: left.packets + right.packets,
+    bytes: left.bytes + right.bytes,
+  };
+}
+
+/** As `matcherOf()`: a name is that of the owner. Times are not looked at. */
+export function rollupMatcher({ since, until, ...query }: FlowQuery): (key: RollupKey, node: string) => boolean {
+  const matches = matcherOf(query);
+  const nothing = { packets: 0, bytes: 0 };
+  return ({ source, destination, protocol, port, verdict, rules }, node) => {
+    const end = ({ ownerKind, ...group }: FlowGroup): FlowEnd => ({ ...group, address: "" });
+    return matches({
+      ...{ id: "", node, family: 4, protocol, source: end(source), direction: "both", verdict, state: "ended" },
+      destination: { ...end(destination), ...(port === undefined ? {} : { port }) },
+      decisions: rules.map((text) => ({
+        point: "host in",
+        verdict: "allow",
+        rule: text.slice(text.indexOf(": ") + 2),
+      })),
+      ...{ start: 0, end: 0, sent: nothing, received: nothing },
+    });
+  };
+}
