@@ -7,7 +7,7 @@
 import * as v from "valibot";
 import { POINTS, type Point } from "../policy/point.ts";
 
-export { POINTS, type Point };
+export type { Point };
 
 const endSchema = v.object({
   /** `outside`: no pod, node, Service or network set has the address. `hidden`: the reader may not see who it is. */

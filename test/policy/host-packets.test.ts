@@ -30,12 +30,12 @@ const INTERFACES = { out0: ["198.51.100.1", "2001:db8:1::1"], side0: ["203.0.113
 const needs = [hostProblem(), program("nft"), program("ping")];
 const test = testNeeding(...needs);
 
-describe("host endpoints on packets", () => {
+describe.each(["Disabled", "Enabled"] as const)("host endpoints on packets, flows %s", (flows) => {
   let site: HostSite;
   let servers: readonly Disposable[];
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
-    site = await openHostSite();
+    site = await openHostSite(flows);
     const ends = ["host", "outside", "side", "x/a"].map(site.end);
     servers = (await Promise.all(ends.map((end) => serve(end, PORTS)))).flat();
   });

@@ -8,6 +8,7 @@
  */
 import type { PublicKind } from "../../src/model/kinds.ts";
 import { GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NODE_AGENT_CONFIGURATION, PROFILE } from "../../src/model/kinds.ts";
+import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import type { Resource } from "../../src/model/resource.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { type End, openPolicySite, type PodEnd, type PolicySite } from "./policy-site.ts";
@@ -34,7 +35,8 @@ export interface HostSite extends AsyncDisposable {
   ip(command: string): Promise<string>;
 }
 
-export async function openHostSite(): Promise<HostSite> {
+/** `flows`: whether the agent observes them. */
+export async function openHostSite(flows: "Enabled" | "Disabled" = "Disabled"): Promise<HostSite> {
   const policies = await openPolicySite({ node: HOST_NODE });
   const { host } = policies.site;
   const ip = (command: string) => host.must(["ip", ...command.split(" ")]);
@@ -61,7 +63,7 @@ export async function openHostSite(): Promise<HostSite> {
       const records = [
         ...recordsOf(PROFILE, profiles),
         ...recordsOf(GLOBAL_NETWORK_POLICY, global),
-        ...recordsOf(NODE_AGENT_CONFIGURATION, configurations),
+        ...recordsOf(NODE_AGENT_CONFIGURATION, [...configurations, ofAllNodes({ flows })]),
         ...recordsOf(HOST_ENDPOINT, hostEndpoints),
       ];
       const kept = new Set(records.map(({ key }) => key));
@@ -72,6 +74,11 @@ export async function openHostSite(): Promise<HostSite> {
     },
     [Symbol.asyncDispose]: () => policies[Symbol.asyncDispose](),
   };
+}
+
+/** Beside the settings of a test, which are for this one. */
+function ofAllNodes(spec: NodeAgentConfigurationSpec) {
+  return nodeAgentConfiguration.make({ name: "default" }, spec);
 }
 
 function recordsOf({ key, codec }: PublicKind, resources: readonly Resource[]) {

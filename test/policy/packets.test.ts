@@ -3,7 +3,9 @@
  * from a hand-written list, from the judge behind `policy explain`, and from a packet; all three must agree.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
+import { identity } from "../../src/identity.ts";
+import { NODE_AGENT_CONFIGURATION } from "../../src/model/kinds.ts";
+import { nodeAgentConfiguration, nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
 import { explain, type Verdict } from "../../src/policy/judge/explain.ts";
 import { readPolicy } from "../../src/policy/read-resources.ts";
 import { hasEtcd } from "../support/etcd.ts";
@@ -27,13 +29,25 @@ const PODS: readonly (readonly [name: string, labels: Labels, ports?: Ports])[] 
   ["z/a", { pod: "a" }],
 ];
 
-/** On etcd every day a part: the rules that the agent writes do not depend on the datastore. */
-const SCENARIOS_ON = {
-  embedded: SCENARIOS,
-  etcd: proofSize({ everyDay: SCENARIOS.filter((_, index) => index % 5 === 1), soak: SCENARIOS }),
-} as const;
+/**
+ * On etcd every day a part: the rules that the agent writes do not depend on the datastore. With flows, too: each rule has the
+ * same conditions, and what it does besides decides nothing.
+ */
+const partEach = (offset: number) =>
+  proofSize({ everyDay: SCENARIOS.filter((_, index) => index % 5 === offset), soak: SCENARIOS });
+const SITES = [
+  { title: "on embedded", kind: "embedded", flows: "Disabled", scenarios: SCENARIOS },
+  { title: "on embedded, with flows", kind: "embedded", flows: "Enabled", scenarios: partEach(3) },
+  { title: "on etcd", kind: "etcd", flows: "Disabled", scenarios: partEach(1) },
+] as const;
 
-describe.each(["embedded", "etcd"] as const)("the packet table, on %s", (kind) => {
+function settingsRecord(flows: "Enabled" | "Disabled") {
+  const metadata = { name: "default" };
+  const value = nodeAgentConfiguration.write(nodeAgentConfiguration.make(metadata, { flows }));
+  return { key: NODE_AGENT_CONFIGURATION.key(metadata), value };
+}
+
+describe.each(SITES)("the packet table, $title", ({ kind, flows, scenarios }) => {
   const needs = [
     ...[hostProblem(), program("nft"), program("ping")],
     kind === "etcd" && !hasEtcd ? "needs etcd" : undefined,
@@ -44,6 +58,7 @@ describe.each(["embedded", "etcd"] as const)("the packet table, on %s", (kind) =
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
     policies = await openPolicySite({ kind });
+    await policies.store.commit([{ kind: "put", ...settingsRecord(flows) }]);
     await Promise.all(NAMESPACES.map((name) => policies.labelNamespace(name, { ns: name })));
     for (const [name, labels, ports] of PODS) await policies.addPod(name, labels, ports);
     servers = (await Promise.all([...policies.ends.values()].map((end) => serve(end, PORTS)))).flat();
@@ -53,7 +68,7 @@ describe.each(["embedded", "etcd"] as const)("the packet table, on %s", (kind) =
     await policies?.[Symbol.asyncDispose]();
   });
 
-  for (const scenario of SCENARIOS_ON[kind]) {
+  for (const scenario of scenarios) {
     test(scenario.title, async () => {
       await prepare(scenario);
       const rows = readRows(scenario.rows, endOf);
@@ -73,6 +88,8 @@ describe.each(["embedded", "etcd"] as const)("the packet table, on %s", (kind) =
     for (const name of NAMESPACES) await policies.labelNamespace(name, namespaceLabels[name] ?? { ns: name });
     await policies.setPolicies(wanted);
     await policies.untilApplied();
+    const { stdout } = await policies.site.host.run(["nft", "list", "table", "inet", identity.policyTable]);
+    expect(stdout.includes("ct label set")).toBe(flows === "Enabled");
   }
 
   function endOf(name: string): End {

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
 import { TableKeeper } from "../../src/agent/policy/table-keeper.ts";
-import { DROP_GROUP, POLICY_TABLE } from "../../src/firewall/policy-table.ts";
+import { DROP_GROUP, FLOW_GROUP, POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { identity } from "../../src/identity.ts";
 import {
   closeNetlinkSocket,
@@ -175,6 +175,30 @@ describe.skipIf(floodProblem !== undefined)(
         const table = tables[round++ % tables.length];
         expect(insideNetns(site.host.path, () => table && kernel.adopt(table))).toBeDefined();
       });
+    });
+
+    test("nor while flows are switched on and off, with another limit each time", async () => {
+      const labelOf = () => new Uint8Array(16).fill(1, 4);
+      const flows = { labelOf, deniedGroup: FLOW_GROUP };
+      const compiler = new PolicyCompiler({ node: NODE, dropGroup: DROP_GROUP, flows });
+      const state = { ...NO_RESOURCES, ...withPolicies(ingress(allow(toOpen))) };
+      compiler.update(changesBetween(NO_RESOURCES, state));
+      compiler.takeDelta();
+      insideNetns(site.host.path, () => kernel.replace(compiler.table));
+      let round = 0;
+
+      await expectNoGap(() => {
+        const spec = {
+          flows: round % 2 === 0 ? "Enabled" : "Disabled",
+          flowDeniedPerSecond: 1 + (round++ % 7),
+        } as const;
+        const configuration = nodeAgentConfiguration.make({ name: "default" }, spec);
+        compiler.update(changesBetween(NO_RESOURCES, NO_RESOURCES, configuration));
+        const refusal = kernel.change(compiler.table, compiler.takeDelta());
+        if (refusal !== undefined) throw refusal.error;
+      });
+
+      expect(kernel.difference(compiler.table)).toBeUndefined();
     });
 
     test("nor while agents take over from those of an earlier release, without reports of drops and limits of Log", async () => {
