@@ -14,7 +14,8 @@ import {
 
 const NAMESPACES = ["ns-red", "ns-green", "ns-blue"] as const;
 const KINDS = ["pod", "container", "host", "service", "network set", "outside"] as const;
-const NOTHING: Sight = { everyPod: false, nodes: false, podsOf: new Set() };
+const hiddenId = () => "hidden";
+const NOTHING: Sight = { everyPod: false, nodes: false, podsOf: new Set(), hiddenId };
 
 /** Every text that says who it is contains `secret-TAG`, and the namespace. */
 function endOf(tag: string, kind: FlowEnd["kind"], namespace: string): FlowEnd {
@@ -33,12 +34,17 @@ function endOf(tag: string, kind: FlowEnd["kind"], namespace: string): FlowEnd {
 const end = (tag: string) =>
   fc.tuple(fc.constantFrom(...KINDS), fc.constantFrom(...NAMESPACES)).map(([kind, name]) => endOf(tag, kind, name));
 
+/** An ID begins with the name of the node. */
+function idOn(tag: string) {
+  return { id: `secret-${tag}-node-1`, node: `secret-${tag}-node`, relatedTo: `secret-${tag}-node-0` };
+}
+
 const record = fc
   .record({ source: end("a"), destination: end("b"), backend: fc.option(end("c")), seenBy: fc.constantFrom("a", "b") })
   .map(({ source, destination, backend, seenBy }): FlowRecord => {
     const target = backend ?? destination;
     return {
-      ...{ id: "1", node: `secret-${seenBy === "a" ? "a" : backend === null ? "b" : "c"}-node` },
+      ...idOn(seenBy === "a" ? "a" : backend === null ? "b" : "c"),
       ...{ family: 4, protocol: 6, source, destination, ...(backend === null ? {} : { backend }) },
       ...{ direction: "both", verdict: "allowed", state: "open", start: 0, end: 0 },
       decisions: [
@@ -58,7 +64,7 @@ const record = fc
 
 const sight = fc
   .record({ everyPod: fc.boolean(), nodes: fc.boolean(), podsOf: fc.subarray([...NAMESPACES]) })
-  .map((given): Sight => ({ ...given, podsOf: new Set(given.podsOf) }));
+  .map((given): Sight => ({ ...given, podsOf: new Set(given.podsOf), hiddenId }));
 
 function isListed({ kind, namespace }: FlowEnd, { everyPod, nodes, podsOf }: Sight): boolean {
   if (kind === "host") return nodes;
@@ -100,7 +106,7 @@ describe("visibleFlow()", () => {
   test("changes nothing for whoever may list everything", () => {
     fc.assert(
       fc.property(record, (flow) => {
-        expect(visibleFlow(flow, { everyPod: true, nodes: true, podsOf: new Set() })).toEqual(flow);
+        expect(visibleFlow(flow, { everyPod: true, nodes: true, podsOf: new Set(), hiddenId })).toEqual(flow);
       }),
     );
   });
@@ -112,6 +118,7 @@ describe("visibleFlow()", () => {
           everyPod: first.everyPod || second.everyPod,
           nodes: first.nodes || second.nodes,
           podsOf: first.podsOf.union(second.podsOf),
+          hiddenId,
         };
         const [less, whole] = [visibleFlow(flow, first), visibleFlow(flow, more)];
         if (less === undefined) return;
@@ -194,7 +201,7 @@ describe("visibleExplanation()", () => {
   });
 
   test("has no side whose policies the reader may not list", () => {
-    const given = { everyPod: true, nodes: true, podsOf: new Set<string>() };
+    const given = { everyPod: true, nodes: true, podsOf: new Set<string>(), hiddenId };
     const sidesFor = (mayList: (namespace: string | undefined) => boolean) =>
       visibleExplanation(explanation, given, mayList)?.sides?.map(({ direction }) => direction);
 

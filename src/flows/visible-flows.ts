@@ -15,6 +15,8 @@ export interface Sight {
   readonly nodes: boolean;
   /** Namespaces whose pods. */
   readonly podsOf: ReadonlySet<string>;
+  /** In place of the ID of a record whose node is hidden: the ID begins with its name. The same each time for one reader. */
+  readonly hiddenId: (id: string) => string;
 }
 
 /** In place of the name of a node. */
@@ -47,9 +49,12 @@ export function visibleFlow(flow: FlowRecord, sight: Sight): FlowRecord | undefi
   const shown = endsOf(flow).filter((end) => mayList(end, sight));
   if (shown.length === 0) return undefined;
   const owners = { source, destination: backend ?? destination };
+  const { id, node, relatedTo, ...rest } = others;
+  const isNodeShown = shown.some((end) => nodeOf(end) === node);
   return {
-    ...others,
-    node: shown.some((end) => nodeOf(end) === flow.node) ? flow.node : HIDDEN_NODE,
+    ...rest,
+    ...(isNodeShown ? { id, node } : { id: sight.hiddenId(id), node: HIDDEN_NODE }),
+    ...(relatedTo === undefined ? {} : { relatedTo: isNodeShown ? relatedTo : sight.hiddenId(relatedTo) }),
     source: visibleEnd(source, sight),
     destination: visibleEnd(destination, sight),
     ...(backend === undefined ? {} : { backend: visibleEnd(backend, sight) }),

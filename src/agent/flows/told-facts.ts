@@ -17,6 +17,7 @@ import { AddressBook, NAMED_KINDS, type NamedChange } from "./address-book.ts";
 import { CollectorFeed } from "./collector-feed.ts";
 import type { FlowsOfNode } from "./flows-of-node.ts";
 import { followServices } from "./follow-services.ts";
+import { followControllers } from "./link/link-access.ts";
 
 /** More names are answered, but their changes are not told. */
 const MOST_ASKED = 200_000;
@@ -74,6 +75,7 @@ export class ToldFacts {
       this.followRecords(stop),
       this.followOwnAddresses(stop),
       this.followRules(stop),
+      followControllers({ ...followed, report: means.report, send: (access) => this.feed.setLink(access) }, stop),
       followServices(
         { ...followed, report: means.report },
         (change) => this.book.take({ of: "services", change }),

@@ -7,6 +7,7 @@ import type { KubeClient, KubeRequest } from "../../../kube/api.ts";
 import { requireOk } from "../../../kube/require-ok.ts";
 import { isObject, objectsIn, textsIn } from "../../../model/shape.ts";
 import { parseJson } from "../../../parse-json.ts";
+import { quoted } from "../../../quote.ts";
 import {
   FLOWS,
   FLOWS_AUDIENCE,
@@ -14,30 +15,70 @@ import {
   FLOWS_LINK,
   flowServerName,
 } from "../../../release/workloads/names.ts";
+import type { FollowedNetwork } from "../../network/followed-network.ts";
 import { nodeUid, requestAccountToken, type TokenAccount } from "../../node-setup/account-token.ts";
 import { keepToken } from "../../node-setup/keep-plugin-access.ts";
 
-export interface LinkAccessOptions {
-  readonly client: KubeClient;
-  /** The agent's own; the controllers are in the same namespace. */
-  readonly account: Pick<TokenAccount, "namespace" | "name" | "node">;
+type Given = Pick<FollowedNetwork, "means" | "network"> & {
+  readonly report: (message: string) => void;
   /** Called with each change. */
   readonly send: (access: LinkAccess | undefined) => void;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
-  readonly log: (message: string) => void;
-  /** Problems are reported once. */
-  readonly problems: { report(message: string): void; forget(): void };
+};
+
+interface Followed extends Given {
+  readonly client: KubeClient;
+  /** The agent's own; the controllers are in the same namespace. */
+  readonly account: TokenAccount;
 }
 
 const DAY_SECONDS = 24 * 60 * 60;
 const COMPARE_MILLISECONDS = 60_000;
 const RETRY_MILLISECONDS = 5_000;
+/** Without the API of flows, or the permission to use it. */
+const ABSENT_MILLISECONDS = 30_000;
 
-/** Runs until the signal is aborted; the collector is told then that there is no access. */
-export async function keepLinkAccess(options: LinkAccessOptions, signal: AbortSignal): Promise<void> {
-  const { client, account, send } = options;
+/** Until the signal is aborted. Without Kubernetes, or an account of its own, the node answers root alone. */
+export async function followControllers(given: Given, stop: AbortSignal): Promise<void> {
+  const { means, network, report } = given;
+  const { access } = network.orchestrator;
+  const { wait, random } = means.clock;
+  while (access !== undefined && !stop.aborted) {
+    const ending = new AbortController();
+    const signal = AbortSignal.any([stop, ending.signal]);
+    let client: KubeClient | undefined;
+    try {
+      client = await means.openKubeClient(access, report);
+      const account = await ownAccount(client, signal);
+      await keepAccess({ ...given, client, account }, signal);
+    } catch (failure) {
+      if (!stop.aborted) report(`Cannot open links to the controllers: ${reasonOf(failure)}`);
+    } finally {
+      ending.abort();
+      await client?.close();
+    }
+    await wait(ABSENT_MILLISECONDS * (0.5 + random() / 2), stop);
+  }
+}
+
+const NODE_NAME = "authentication.kubernetes.io/node-name";
+
+/** As the API server says who this agent is. */
+async function ownAccount(client: KubeClient, signal: AbortSignal): Promise<TokenAccount> {
+  const request: KubeRequest = {
+    ...{ method: "POST", path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", attempt: "retry", signal },
+    body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" }),
+  };
+  const review: unknown = parseJson(requireOk(await client.request(request), request));
+  const status = isObject(review) && isObject(review["status"]) ? review["status"] : {};
+  const { username, extra } = isObject(status["userInfo"]) ? status["userInfo"] : {};
+  const [, namespace, name] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(String(username)) ?? [];
+  const [node] = textsIn(isObject(extra) ? extra[NODE_NAME] : undefined);
+  if (namespace !== undefined && name !== undefined && node !== undefined) return { namespace, name, node };
+  throw new Error(`the agent's user ${quoted(username)} is not an account whose token is bound to a Node`);
+}
+
+async function keepAccess(followed: Followed, signal: AbortSignal): Promise<void> {
+  const { client, account, send, means, report } = followed;
   const known: { addresses?: readonly string[]; authority?: string; token?: string } = {};
   let sent = "";
   const change = (part: typeof known) => {
@@ -50,15 +91,13 @@ export async function keepLinkAccess(options: LinkAccessOptions, signal: AbortSi
     send(access);
   };
   const isServed = Promise.withResolvers<void>();
-  const stop = () => isServed.resolve();
-  signal.addEventListener("abort", stop);
-  // Without an authority there are no controllers that serve the API: then there is nothing to have a token for.
+  signal.addEventListener("abort", () => isServed.resolve(), { once: true });
+  const { now, random, wait } = means.clock;
+  // Without an authority no controllers serve the API: then there is nothing to have a token for.
   const keepOwnToken = async () => {
     await isServed.promise;
-    if (signal.aborted) return;
     await keepToken(
       {
-        ...options,
         title: "the access to the flow API of the controllers",
         isInstalled: () => true,
         readToken: () => known.token,
@@ -66,28 +105,25 @@ export async function keepLinkAccess(options: LinkAccessOptions, signal: AbortSi
         requestToken: (stop) =>
           requestAccountToken(client, { ...account, audience: FLOWS_AUDIENCE, validSeconds: DAY_SECONDS }, stop),
         readNodeUid: (stop) => nodeUid(client, account.node, stop),
+        ...{ now: () => now().getTime(), random, wait, log: () => {} },
+        problems: { report, forget: () => {} },
       },
       signal,
     );
   };
+  const foundAuthority = (authority: string) => {
+    change({ authority });
+    isServed.resolve();
+  };
   await Promise.all([
     keepOwnToken(),
-    followAddresses(options, (addresses) => change({ addresses }), signal),
-    followAuthority(
-      options,
-      (authority) => {
-        change({ authority });
-        isServed.resolve();
-      },
-      signal,
-    ),
+    followAddresses(followed, (addresses) => change({ addresses }), signal),
+    followAuthority(followed, foundAuthority, signal),
   ]);
-  signal.removeEventListener("abort", stop);
-  send(undefined);
 }
 
 async function followAuthority(
-  { client, account, wait, random, problems }: LinkAccessOptions,
+  { client, account, means, report }: Followed,
   found: (authority: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -96,6 +132,7 @@ async function followAuthority(
     path: `/api/v1/namespaces/${account.namespace}/configmaps/${FLOWS}`,
     signal,
   };
+  const { wait, random } = means.clock;
   let isFound = false;
   while (!signal.aborted) {
     try {
@@ -108,7 +145,7 @@ async function followAuthority(
         isFound = true;
       }
     } catch (failure) {
-      if (!signal.aborted) problems.report(`Cannot read the authority of the flow API: ${reasonOf(failure)}`);
+      if (!signal.aborted) report(`Cannot read the authority of the flow API: ${reasonOf(failure)}`);
     }
     await wait((isFound ? COMPARE_MILLISECONDS : RETRY_MILLISECONDS) * (0.5 + random() / 2), signal);
   }
@@ -116,10 +153,11 @@ async function followAuthority(
 
 /** A list, then a watch whose first event leads to the next list: replicas change rarely. */
 async function followAddresses(
-  { client, account, wait, random, problems }: LinkAccessOptions,
+  { client, account, means, report }: Followed,
   found: (addresses: readonly string[]) => void,
   signal: AbortSignal,
 ): Promise<void> {
+  const { wait, random } = means.clock;
   const path = `/apis/discovery.k8s.io/v1/namespaces/${account.namespace}/endpointslices`;
   const query = { labelSelector: `kubernetes.io/service-name=${FLOWS}` };
   const request: KubeRequest = { method: "GET", path, query: { ...query, resourceVersion: "0" }, signal };
@@ -132,7 +170,7 @@ async function followAddresses(
       await firstChange(client.watch(path, { ...query, resourceVersion, allowWatchBookmarks: "true" }, signal));
     } catch (failure) {
       if (signal.aborted) return;
-      problems.report(`Cannot follow where the controllers are: ${reasonOf(failure)}`);
+      report(`Cannot follow where the controllers are: ${reasonOf(failure)}`);
       await wait(RETRY_MILLISECONDS * (0.5 + random()), signal);
     }
   }
