@@ -1,0 +1,186 @@
+/**
+ * What is different between the records of a node and what captures on the links of its ends saw: each connection has its records,
+ * each record its connection, with the same counters, the rules of the judge, and names. Pure.
+ */
+import type { FlowEnd, FlowRecord } from "../../src/flows/flow-record.ts";
+import type { CapturedConnection, Count } from "./captured-connections.ts";
+import { type ExpectedDecision, expectedDecisions, type JudgedWorld, judgedPacket } from "./expected-decisions.ts";
+
+export interface Seen {
+  /** By the end on whose link they were captured. */
+  readonly connections: ReadonlyMap<string, readonly CapturedConnection[]>;
+  readonly records: readonly FlowRecord[];
+  /** `x/a`, `host`, `outside`, `side`; undefined for another address. */
+  readonly endAt: (address: string) => string | undefined;
+}
+
+export function differences(seen: Seen, world: JudgedWorld): readonly string[] {
+  const asked = connectionsBy(seen, ({ source }, name) => seen.endAt(source) === name);
+  const arrived = connectionsBy(seen, ({ destination }, name) => seen.endAt(destination) === name);
+  const found: string[] = [];
+  const asAsked = Map.groupBy(seen.records, (record) => askedKey(record));
+  const asArrived = Map.groupBy(
+    seen.records.filter(({ verdict }) => verdict !== "denied"),
+    (record) => arrivedKey(record),
+  );
+  for (const [key, connections] of asked)
+    found.push(...recordDifferences(key, { connections, records: asAsked.get(key) ?? [] }, seen, world));
+  for (const [key, connections] of arrived) {
+    const records = asArrived.get(key) ?? [];
+    const isExpected = connections.some((connection) => isRecorded(connection, seen, world));
+    if (records.length !== connections.length && (isExpected || records.length > 0))
+      found.push(`${key} arrived: ${connections.length} connections, ${records.length} records`);
+    if (records.length > 0) found.push(...countDifferences(`${key} arrived`, connections, records));
+  }
+  for (const record of seen.records)
+    if (!asked.has(askedKey(record)) && !arrived.has(arrivedKey(record))) found.push(`no packet of ${textOf(record)}`);
+  return found;
+}
+
+function connectionsBy(
+  { connections }: Seen,
+  isWanted: (connection: CapturedConnection, name: string) => boolean,
+): ReadonlyMap<string, readonly CapturedConnection[]> {
+  const all = Array.from(connections).flatMap(([name, list]) => list.filter((each) => isWanted(each, name)));
+  return Map.groupBy(all, (each) => keyOf(each));
+}
+
+function keyOf({ protocol, source, sourcePort, destination, destinationPort }: CapturedConnection): string {
+  return pairKey(protocol, { address: source, port: sourcePort }, { address: destination, port: destinationPort });
+}
+
+type Place = Pick<FlowEnd, "address" | "port">;
+
+/** Records of pings have no identifier: those between the same ends are compared together. */
+function pairKey(protocol: number, source: Place, destination: Place): string {
+  const isIcmp = protocol === 1 || protocol === 58;
+  const text = ({ address, port }: Place) => (isIcmp ? address : `${address} ${port}`);
+  return `${protocol} ${text(source)} -> ${text(destination)}`;
+}
+
+function askedKey({ protocol, source, destination }: FlowRecord): string {
+  return pairKey(protocol, source, destination);
+}
+
+function arrivedKey({ protocol, source, destination, backend, seenAs }: FlowRecord): string {
+  return pairKey(protocol, seenAs ?? source, backend ?? destination);
+}
+
+function textOf(record: FlowRecord): string {
+  return `${askedKey(record)} (${record.verdict}, ${record.state}, sent ${record.sent.packets}, ${JSON.stringify(record.decisions)})`;
+}
+
+interface Matched {
+  readonly connections: readonly CapturedConnection[];
+  readonly records: readonly FlowRecord[];
+}
+
+function recordDifferences(
+  key: string,
+  { connections, records }: Matched,
+  seen: Seen,
+  world: JudgedWorld,
+): readonly string[] {
+  const [connection] = connections;
+  const [record] = records;
+  if (connection === undefined) return [];
+  if (record === undefined) return isRecorded(connection, seen, world) ? [`no record of ${key}`] : [];
+  const found: string[] = [];
+  const isDenied = record.verdict === "denied";
+  // Packets that are denied begin nothing, so one record may stand for several.
+  if (!isDenied && records.length !== connections.length)
+    found.push(
+      `${key}: ${connections.length} connections, ${records.length} records: ${records.map(textOf).join("; ")}`,
+    );
+  found.push(...countDifferences(key, connections, records));
+  for (const each of records) {
+    found.push(...decisionDifferences(key, each, seen, world));
+    found.push(...nameDifferences(key, each, seen));
+  }
+  return found;
+}
+
+/** A connection that reaches an answering end has as many packets there as at its source. */
+function countDifferences(
+  key: string,
+  connections: readonly CapturedConnection[],
+  records: readonly FlowRecord[],
+): readonly string[] {
+  return (["sent", "received"] as const).flatMap((way) => {
+    const captured = sumOf(connections.map((each) => each[way]));
+    const recorded = sumOf(records.map((each) => ({ ...each[way], payload: 0 })));
+    const isSame = recorded.packets === captured.packets && recorded.bytes === captured.bytes;
+    if (isSame || isWithinSegmentation(captured, recorded)) return [];
+    const text = ({ packets, bytes }: Count) => `${packets} packets, ${bytes} bytes`;
+    return [`${key} ${way}: captured ${text(captured)}; recorded ${text(recorded)}`];
+  });
+}
+
+/** Packets that are cut into segments later, or joined: the payload is the same, the headers are not. */
+function isWithinSegmentation(captured: Count, recorded: Count): boolean {
+  const SMALLEST_SEGMENT = 500;
+  const LARGEST_HEADER = 120;
+  const most = Math.max(captured.packets, Math.ceil(captured.payload / SMALLEST_SEGMENT));
+  const isSegmented = captured.payload > captured.packets * SMALLEST_SEGMENT;
+  return (
+    isSegmented &&
+    recorded.bytes >= captured.payload &&
+    recorded.bytes <= captured.payload + most * LARGEST_HEADER &&
+    recorded.packets > 0
+  );
+}
+
+function sumOf(counts: readonly Count[]): Count {
+  const sum = (field: keyof Count) => counts.reduce((total, count) => total + count[field], 0);
+  return { packets: sum("packets"), bytes: sum("bytes"), payload: sum("payload") };
+}
+
+/** Without a record nobody knows the backend of a Service: only what goes to an end is asked. */
+function isRecorded(connection: CapturedConnection, { endAt }: Seen, world: JudgedWorld): boolean {
+  const [from, to] = [endAt(connection.source) ?? "", endAt(connection.destination) ?? ""];
+  if (from.includes("/") || to.includes("/") || to === "") return true;
+  const decisions = expectedDecisions({ packet: judgedPacket(connection), from, to }, world);
+  return decisions.some(({ comment }) => comment !== undefined);
+}
+
+function decisionDifferences(key: string, record: FlowRecord, { endAt }: Seen, world: JudgedWorld): readonly string[] {
+  const { protocol, source, destination, backend = destination } = record;
+  const [from, to] = [endAt(source.address) ?? "", endAt(backend.address) ?? ""];
+  const packet = judgedPacket(
+    {
+      ...{ protocol, source: source.address, sourcePort: source.port ?? 0 },
+      ...{ destination: backend.address, destinationPort: backend.port ?? 0 },
+    },
+    record.backend === undefined ? undefined : { address: destination.address, port: destination.port ?? 0 },
+  );
+  const expected = expectedDecisions({ packet, from, to }, world);
+  const verdict = expected.at(-1)?.verdict === "deny" ? "denied" : "allowed";
+  const found =
+    record.verdict === verdict ? [] : [`${key}: ${record.verdict}, and the judge says ${verdict}: ${textOf(record)}`];
+  const isHostToWorkload = from === "host" && to.includes("/");
+  for (const want of expected)
+    if (!isAmong(want, record)) found.push(`${key}: not "${want.point}: ${want.comment}" but ${textOf(record)}`);
+  for (const { point, rule } of record.decisions)
+    if (!isHostToWorkload && !expected.some((want) => want.point === point))
+      found.push(`${key}: nobody judges at ${point}: ${rule}`);
+  return found;
+}
+
+function isAmong({ point, verdict, comment }: ExpectedDecision, { decisions }: FlowRecord): boolean {
+  if (comment === undefined) return true;
+  return decisions.some((each) => each.point === point && each.verdict === verdict && each.rule === comment);
+}
+
+function nameDifferences(
+  key: string,
+  { source, destination, backend }: FlowRecord,
+  { endAt }: Seen,
+): readonly string[] {
+  return [source, destination, ...(backend === undefined ? [] : [backend])].flatMap((end) => {
+    const name = endAt(end.address) ?? "outside";
+    const kind = name.includes("/") ? "pod" : name === "host" ? "host" : "outside";
+    const expected = kind === "pod" ? `pod ${name}` : kind;
+    const found = kind === "pod" ? `${end.kind} ${end.namespace}/${end.name}` : end.kind;
+    return found === expected ? [] : [`${key}: ${end.address} is ${expected}, not ${found}`];
+  });
+}
