@@ -244,6 +244,16 @@ const PROOFS: readonly Proof[] = [
     proves: "the same with the built node agent, restarted and killed, on each datastore",
   },
   {
+    place: "test/flows/captured-flows.test.ts",
+    proves:
+      "60 random sets of policies with 120 connections each, and 40 while collector or agent are killed: the flows equal what was on the links",
+  },
+  {
+    place: "test/flows/flood.test.ts",
+    proves:
+      "a minute of a scan of 50,000 ports a second: the collector stays small, and every packet is recorded or counted",
+  },
+  {
     place: "test/policy/packets.test.ts",
     proves: "every row of the packet table of network policy on each datastore",
   },

@@ -1,4 +1,8 @@
-/** Network policy: the node agent enforces a policy that closes a connection, the admin tool says why, and a label opens it. */
+/**
+ * Network policy: the node agent enforces a policy that closes a connection, the admin tool shows who was denied and says why, and a
+ * label opens it.
+ */
+import { existsSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { formatYaml } from "../../src/yaml.ts";
 import { type HostDaemon, startHostDaemon } from "../../test/support/host-daemon.ts";
@@ -9,6 +13,8 @@ import type { StepResult } from "./output.ts";
 import type { Pod } from "./pod-starters.ts";
 import { addressOf } from "./traffic.ts";
 
+/** Without the link `/var/run`, which would lead to the real host if followed from outside. */
+const FLOWS_SOCKET = `${identity.runDirectory.replace(/^\/var\/run\//, "/run/")}/flows.sock`;
 const PORT = 8000;
 /** Milliseconds until a connection counts as closed. */
 const PATIENCE = 250;
@@ -18,6 +24,19 @@ export async function startAgent({ host }: DemoEnvironment): Promise<StepResult 
   const agent = startHostDaemon(host, "agent", [`${PLUGIN_DIRECTORY}/${identity.nodeAgent}`]);
   await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the node agent to start");
   return { agent, summary: `${identity.nodeAgent} enforces network policy on this host` };
+}
+
+export async function recordFlows({ admin, host }: DemoEnvironment): Promise<StepResult> {
+  const configuration = {
+    apiVersion: `${identity.apiGroup}/v3`,
+    kind: "NodeAgentConfiguration",
+    metadata: { name: "default" },
+    spec: { flows: "Enabled" },
+  };
+  await admin(["apply", "-f", "-"], JSON.stringify(configuration));
+  // A connection that began before belongs to no rule.
+  await pollUntil(() => existsSync(host.view(FLOWS_SOCKET)), "the node agent to record flows");
+  return { summary: "every connection of a pod, and the rule that decided about it" };
 }
 
 /** The first pod is a server, the second its client. */
@@ -49,6 +68,17 @@ export async function closeByPolicy(demo: DemoEnvironment, pods: readonly Pod[])
     summary: `"${server.name}" now accepts only pods labelled role=client: "${client.name}" cannot connect any more`,
     details: formatYaml(policy.spec),
   };
+}
+
+export async function showDenied({ admin }: DemoEnvironment, pods: readonly Pod[]): Promise<StepResult> {
+  const [, client] = ends(pods);
+  const words = ["flows", "--verdict", "denied", "--from", addressOf(client, 4), "--last", "1"];
+  let details = "";
+  await pollUntil(async () => {
+    details = await admin(words);
+    return details.includes(POLICY) || details.includes("default");
+  }, "the denied connection to be recorded");
+  return { summary: `who was denied, and by which rule: ${identity.adminTool} ${words.join(" ")}`, details };
 }
 
 export async function explainPolicy({ admin }: DemoEnvironment, pods: readonly Pod[]): Promise<StepResult> {

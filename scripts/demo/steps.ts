@@ -7,7 +7,7 @@ import { type DemoEnvironment, NODE } from "./environment.ts";
 import type { Output, StepResult } from "./output.ts";
 import { reachOutside } from "./outside.ts";
 import { namespaces, type Pod, type PodStarter, podStarter } from "./pod-starters.ts";
-import { closeByPolicy, explainPolicy, openByLabel, startAgent } from "./policy.ts";
+import { closeByPolicy, explainPolicy, openByLabel, recordFlows, showDenied, startAgent } from "./policy.ts";
 import { openHostPort, shapePod } from "./ports.ts";
 import { addressOf, pingAll, transferFile } from "./traffic.ts";
 
@@ -30,7 +30,9 @@ export async function runSteps(demo: DemoEnvironment, { step }: Output): Promise
   await step("A pod ends without DEL", () => losePod(demo));
   await step("GC releases its addresses", () => collectGarbage(demo, pods));
   const { agent } = await step("Node agent", () => startAgent(demo));
+  await step("Flows are recorded", () => recordFlows(demo));
   await step("A policy closes a port", () => closeByPolicy(demo, pods));
+  await step(`${identity.adminTool} flows`, () => showDenied(demo, pods));
   await step(`${identity.adminTool} policy explain`, () => explainPolicy(demo, pods));
   await step("A label opens it", () => openByLabel(demo, pods, agent));
   await step("The pods are deleted", () => stopPods(starter, pods));

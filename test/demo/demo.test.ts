@@ -27,18 +27,18 @@ const DONE = {
 
 describe("make demo", () => {
   testDemo("shows all its steps and cleans everything up", async () => {
-    expect(await runDemo()).toMatchObject({ ...DONE, steps: 20 });
+    expect(await runDemo()).toMatchObject({ ...DONE, steps: 22 });
   });
 
   testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")("does the same on etcd", async () => {
-    expect(await runDemo(["--datastore", "etcd"])).toMatchObject({ ...DONE, steps: 20 });
+    expect(await runDemo(["--datastore", "etcd"])).toMatchObject({ ...DONE, steps: 22 });
   });
 
   testNeeding(hostProblem(), program("podman"))(
     "does the same with network namespaces if podman is missing",
     async () => {
       const hide = `mount --bind /dev/null ${Bun.which("podman")} && exec "$@"`;
-      expect(await runDemo([], ["unshare", "--mount", "sh", "-c", hide, "demo"])).toMatchObject({ ...DONE, steps: 20 });
+      expect(await runDemo([], ["unshare", "--mount", "sh", "-c", hide, "demo"])).toMatchObject({ ...DONE, steps: 22 });
     },
   );
 
