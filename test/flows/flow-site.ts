@@ -100,7 +100,7 @@ export async function killCollector(host: Host, meanwhile: () => Promise<void>):
 /** Entries end soon after their connections, and not minutes later. */
 export function shortenTimeouts(netns: string): void {
   const seconds = {
-    tcp_timeout_syn_sent: 3,
+    tcp_timeout_syn_sent: 6,
     tcp_timeout_time_wait: 1,
     tcp_timeout_close: 1,
     tcp_timeout_fin_wait: 2,
@@ -115,6 +115,11 @@ export function shortenTimeouts(netns: string): void {
     for (const [name, value] of Object.entries(seconds))
       writeSysctl(`net/netfilter/nf_conntrack_${name}`, String(value));
   });
+}
+
+/** A client that gets no answer gives up before the kernel of the host forgets the connection. */
+function repeatLess(netns: string): void {
+  insideNetns(netns, () => writeSysctl("net/ipv4/tcp_syn_retries", "1"));
 }
 
 export interface FlowSite extends AsyncDisposable {
@@ -159,6 +164,7 @@ export async function openFlowSite({ labels }: FlowSiteOptions): Promise<FlowSit
     if (rules.exitCode !== 0) throw new Error(rules.stderr.toString());
   }
   shortenTimeouts(host.netns);
+  for (const name of [...END_NAMES, "host"]) repeatLess(end(name).netns);
   const captures = new Map(END_NAMES.map((name) => [name as string, stack.use(capturePackets(end(name).netns))]));
   const names = [...END_NAMES, "host"];
   const ofHost = [...end("host").addresses, "192.0.2.1", "2001:db8::1", "203.0.113.1", "2001:db8:2::1"];

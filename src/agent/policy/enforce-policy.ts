@@ -72,6 +72,7 @@ class Enforcement {
   private readonly events: PolicyEvents | undefined;
   private readonly followers: readonly EnforcementFollower[];
   private readonly noteEnforcement: ReturnType<typeof enforcementLog>;
+  private readonly endOffer: () => void;
   /** The keys of all nodes of the cluster. */
   private readonly nodes = new Set<string>();
   private readonly problems: ShownProblems;
@@ -95,6 +96,7 @@ class Enforcement {
     this.noteWaits = reportLongWaits(this.warn);
     this.status = this.statusFiles();
     const { compiler, keeper, flows } = this.table;
+    this.endOffer = given.flows.offerRules(flows);
     this.followers = given.features.map((feature) => feature.follow({ ...given, compiler, keeper, flows }));
     this.noteEnforcement = enforcementLog((message) => given.log(message, "INFO"));
     this.settings = nodeAgentSettings([], network.node);
@@ -130,6 +132,7 @@ class Enforcement {
   }
 
   close(): void {
+    this.endOffer();
     this.table.close();
     closeNetlinkSocket(this.links);
     closeNetlinkSocket(this.tracking);
