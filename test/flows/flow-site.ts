@@ -24,7 +24,7 @@ import { pollUntil } from "../support/poll.ts";
 import { DROPPED_PORT, serveTraffic } from "./traffic.ts";
 
 export const SERVICE = { 4: "10.96.0.7", 6: "fd96::7" } as const;
-export const POD_NAMES = ["x/a", "x/b", "y/a", "y/b"] as const;
+const POD_NAMES = ["x/a", "x/b", "y/a", "y/b"] as const;
 export const END_NAMES = [...POD_NAMES, "outside", "side"] as const;
 
 const RUN_DIRECTORY = identity.runDirectory.replace(/^\/var\/run\//, "/run/");
