@@ -112,7 +112,9 @@ function countDifferences(
     const isSame = recorded.packets === captured.packets && recorded.bytes === captured.bytes;
     if (isSame || isWithinSegmentation(captured, recorded)) return [];
     const text = ({ packets, bytes }: Count) => `${packets} packets, ${bytes} bytes`;
-    return [`${key} ${way} (${records.map(({ state }) => state).join(", ")}): captured ${text(captured)}; recorded ${text(recorded)}`];
+    return [
+      `${key} ${way} (${records.map(({ state }) => state).join(", ")}): captured ${text(captured)}; recorded ${text(recorded)}`,
+    ];
   });
 }
 
