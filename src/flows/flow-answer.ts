@@ -7,8 +7,7 @@
  *   GET /explanation?id=ID     why the flow was allowed or denied, with the resources as they were
  */
 import * as v from "valibot";
-import { quoted } from "../quote.ts";
-import { type FlowQuery, FlowQueryError, parametersOf, readFlowQuery } from "./flow-query.ts";
+import type { FlowQuery } from "./flow-query.ts";
 import { type FlowRecord, flowLossesSchema, flowRecordSchema } from "./flow-record.ts";
 
 const groupSchema = v.object({
@@ -80,35 +79,6 @@ export type FlowQuestion =
   | { readonly kind: "flows"; readonly query: FlowQuery; readonly follow: boolean }
   | { readonly kind: "rollups"; readonly query: FlowQuery }
   | { readonly kind: "explanation"; readonly id: string };
-
-/** The question that a request asks, by its path and parameters; `undefined`: there is no such path. Throws `FlowQueryError`. */
-export function readFlowQuestion({ pathname, searchParams }: URL): FlowQuestion | undefined {
-  const parameters = new URLSearchParams(searchParams);
-  if (pathname === "/flows") {
-    const follow = parameters.getAll("follow");
-    parameters.delete("follow");
-    if (follow.length > 1) throw new FlowQueryError("follow", "it is given twice; give it once");
-    const [value = "false"] = follow;
-    if (value !== "true" && value !== "false")
-      throw new FlowQueryError("follow", `${quoted(value)} is not a choice; use true or false`);
-    return { kind: "flows", query: readFlowQuery(parameters), follow: value === "true" };
-  }
-  if (pathname === "/rollups") return { kind: "rollups", query: readFlowQuery(parameters) };
-  if (pathname !== "/explanation") return undefined;
-  const { id, ...others } = readFlowQuery(parameters);
-  const [other] = Object.keys(others);
-  if (other !== undefined) throw new FlowQueryError(other, "one flow is explained; give its ID alone");
-  if (id === undefined) throw new FlowQueryError("id", "it is missing; give the ID of the flow");
-  return { kind: "explanation", id };
-}
-
-/** The other way round: a path with parameters. */
-export function questionPath(question: FlowQuestion): string {
-  if (question.kind === "explanation") return `/explanation?${parametersOf({ id: question.id })}`;
-  const parameters = parametersOf(question.query);
-  if (question.kind === "flows" && question.follow) parameters.set("follow", "true");
-  return `/${question.kind}?${parameters}`;
-}
 
 /** Besides what JSON escapes: line breaks of Unicode, and control characters of terminals. */
 const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { questionPath, readFlowQuestion } from "./flow-answer.ts";
 import { type FlowQuery, FlowQueryError, matcherOf, parametersOf, readFlowQuery } from "./flow-query.ts";
 import type { FlowEnd, FlowRecord } from "./flow-record.ts";
 
@@ -148,29 +147,9 @@ describe("readFlowQuery()", () => {
       { requiredKeys: [] },
     );
     fc.assert(
-      fc.property(query, fc.boolean(), (given, follow) => {
+      fc.property(query, (given) => {
         expect(readFlowQuery(new URLSearchParams(parametersOf(given).toString()))).toEqual({ ...given });
-        const question = { kind: "flows", query: { ...given }, follow } as const;
-        expect(readFlowQuestion(new URL(questionPath(question), "http://node"))).toEqual(question);
       }),
     );
   });
-});
-
-describe("readFlowQuestion()", () => {
-  const read = (path: string) => readFlowQuestion(new URL(path, "http://node"));
-
-  test("knows three paths", () => {
-    expect(read("/rollups?port=80")).toEqual({ kind: "rollups", query: { port: 80 } });
-    expect(read("/explanation?id=one-1")).toEqual({ kind: "explanation", id: "one-1" });
-    expect(read("/flows")).toEqual({ kind: "flows", query: {}, follow: false });
-    expect(read("/other")).toBeUndefined();
-  });
-
-  test.each(["/flows?follow=maybe", "/rollups?follow=true", "/explanation", "/explanation?id=a&port=1"])(
-    "%s is refused",
-    (path) => {
-      expect(() => read(path)).toThrow(FlowQueryError);
-    },
-  );
 });

@@ -161,7 +161,7 @@ export class FlowHistory implements FlowSink, FlowSource {
       const oldest = seq === undefined ? undefined : store.putAt(seq)?.put;
       return { bytes: store.bytes, milliseconds: oldest === undefined ? 0 : this.options.now() - oldest };
     });
-    return this.counters.text({ ...facts, losses: this.losses, ...(history === undefined ? {} : { history }) });
+    return this.counters.text({ ...facts, ...(history === undefined ? {} : { history }) });
   }
 
   answer(question: FlowQuestion, signal: AbortSignal): AsyncIterable<FlowAnswer> {

@@ -1,5 +1,8 @@
-/** What is counted of flows, in the text format of Prometheus: a bounded number of metrics, however many pods there are. */
-import type { FlowLosses, FlowRecord } from "../../../flows/flow-record.ts";
+/**
+ * What is counted of flows, in the text format of Prometheus: a bounded number of metrics, however many pods there
+ * are. What is lost is shown by the agent (flows-of-node.ts).
+ */
+import type { FlowRecord } from "../../../flows/flow-record.ts";
 import { labelsOf, metricText, type Sample } from "../../../health/metrics.ts";
 import { identity } from "../../../identity.ts";
 
@@ -10,20 +13,9 @@ export interface FlowFacts {
 }
 
 interface AllFacts extends FlowFacts {
-  readonly losses: FlowLosses;
   /** Absent: there is none. */
   readonly history?: { readonly bytes: number; readonly milliseconds: number };
 }
-
-const LOSSES = {
-  kernelOverruns: "kernel-overrun",
-  rulesUnknown: "rule-unknown",
-  overLimit: "over-limit",
-  overCapacity: "over-capacity",
-  deniedSuppressed: "denied-suppressed",
-  notStored: "not-stored",
-  notLogged: "not-logged",
-} as const satisfies Partial<Record<keyof FlowLosses, string>>;
 
 export class FlowCounters {
   private readonly begunCounts = new Map<string, number>();
@@ -40,21 +32,14 @@ export class FlowCounters {
     if (record.state === "ended") count(this.endedCounts, record);
   }
 
-  text({ open, losses, history }: AllFacts): string {
-    const lost = Object.entries(LOSSES).map(
-      ([field, kind]): Sample => [labelsOf({ kind }), losses[field as keyof typeof LOSSES]],
-    );
+  text({ open, history }: AllFacts): string {
     return [
       counter("flows_begun_total", "Connections that were seen for the first time", samplesOf(this.begunCounts)),
       counter("flows_ended_total", "Connections that have ended", samplesOf(this.endedCounts)),
       counter("flows_denied_packets_total", "Packets that policy has denied, as far as they were reported", [
         ["", this.deniedPackets],
       ]),
-      counter("flows_lost_total", "What is missing in the records of flows, by what was lost", lost),
       gauge("flows_open_connections", "Connections that are followed", [["", open]]),
-      gauge("flows_without_collector_seconds", "Time without records, as far as the history goes back", [
-        ["", losses.withoutCollector / 1_000],
-      ]),
       ...(history === undefined ? [] : historyTexts(history)),
     ].join("");
   }
