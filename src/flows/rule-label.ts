@@ -9,7 +9,7 @@
  */
 import { POINTS, type Point } from "../policy/point.ts";
 
-export const LABEL_BYTES = 16;
+const LABEL_BYTES = 16;
 const FIELD_BITS = 24;
 const SET_BITS = 12;
 const FIRST_FIELD_BYTE = 4;

@@ -3,7 +3,7 @@
  * the connection, and before a rule that drops another one reports some of its packets. Pure.
  *
  * Only new connections come to the rules of policies, so that the packets of known ones cost nothing. A connection without
- * tracking (`doNotTrack`) has no label: only what is dropped there is reported.
+ * tracking (`doNotTrack`) has no label: only what is dropped there is reported. Why: docs/decisions/flow-labels.md.
  */
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { Verdict } from "../../linux/nftables/verdict.ts";
