@@ -14,6 +14,7 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
 import { quoted } from "../quote.ts";
+import { FLOWS_API_PORT, FLOWS_LINK_PORT } from "../release/workloads/names.ts";
 import { VERSION } from "../version.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
@@ -132,6 +133,9 @@ Environment:
   AUTO_HOST_ENDPOINTS   keep a host endpoint of each node: enabled or disabled
   HEALTH_ENABLED        serve /liveness and /readiness: true or false
   HEALTH_PORT           where to serve them (default ${HEALTH_PORT})
+  FLOWS                 serve the API of flows: Enabled or Disabled (default)
+  FLOWS_API_PORT        where the API server reaches it (default ${FLOWS_API_PORT})
+  FLOWS_LINK_PORT       where node agents open their links (default ${FLOWS_LINK_PORT})
   KUBECONFIG            access to the Kubernetes API; by default the account of the pod
   POD_NAMESPACE         namespace of the Lease (default kube-system)
   DATASTORE_TYPE, ETCD_ENDPOINTS and the other variables of ${adminTool} select the datastore

@@ -32,7 +32,7 @@ export interface PeerCertificate {
   readonly commonName: string | undefined;
 }
 
-export const FRONT_PROXY_PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+const FRONT_PROXY_PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
 
 /** `undefined`: the API server has no front proxy certificates, so nobody can be identified. */
 export async function readFrontProxy(client: Pick<KubeClient, "request">): Promise<FrontProxy | undefined> {

@@ -250,7 +250,7 @@ class Question {
 }
 
 /** As said by this node, whatever it says. */
-export function stamped(answer: FlowAnswer, node: string): FlowAnswer {
+function stamped(answer: FlowAnswer, node: string): FlowAnswer {
   if ("flow" in answer) return { flow: { ...answer.flow, node } };
   if ("rollup" in answer) return { rollup: { ...answer.rollup, node } };
   if ("losses" in answer) return { losses: { ...answer.losses, node } };

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { request as httpsRequest } from "node:https";
+import { type Certificate, makeRoot, makeSigned } from "../../../test/support/certificates.ts";
+import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import type { FlowAnswer } from "../../flows/flow-answer.ts";
+import { apiVersionOf, FLOWS_API } from "../../identity.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import { AccessReviews } from "./access-reviews.ts";
+import type { Reader } from "./cluster-flows.ts";
+import { FlowApiServer } from "./flow-api-server.ts";
+
+const directory = temporaryDirectory("flow-api");
+const may = { read: true, nodes: true };
+let server: FlowApiServer;
+let client: Certificate;
+let root: Certificate;
+let elapsed = 0;
+
+/** As the API server answers reviews. */
+const api: Pick<KubeClient, "request"> = {
+  async request({ body = "" }) {
+    const { resource } = JSON.parse(body).spec.resourceAttributes;
+    const allowed = resource === "pods" || (resource === "nodes" ? may.nodes : may.read);
+    return { status: 201, text: JSON.stringify({ status: { allowed } }) };
+  },
+};
+
+/** Goes on until nobody reads. */
+async function* endless(_question: unknown, _reader: Reader, signal: AbortSignal): AsyncIterable<FlowAnswer> {
+  for (let index = 0; !signal.aborted; index++) {
+    yield { problem: { message: `${index}` } };
+    await Bun.sleep(10);
+  }
+}
+
+beforeAll(async () => {
+  root = makeRoot(directory.path, "root");
+  client = makeSigned(directory.path, "client", root, { subject: "/CN=front-proxy-client" });
+  // Each review is a new one.
+  const reviews = new AccessReviews(api, () => (elapsed += 60_000));
+  server = new FlowApiServer({ flows: { answer: endless }, reviews, log: () => {}, reviewMilliseconds: 50 });
+  const [certificate, key] = [readFileSync(client.cert, "utf8"), readFileSync(client.key, "utf8")];
+  await server.listen(
+    "127.0.0.1",
+    0,
+    { certificate, key },
+    {
+      authorities: readFileSync(root.cert, "utf8"),
+      allowedNames: ["front-proxy-client"],
+      userHeaders: ["x-remote-user"],
+      groupHeaders: ["x-remote-group"],
+      extraPrefixes: [],
+    },
+  );
+});
+afterAll(() => {
+  server.close();
+  directory.remove();
+});
+
+/** Resolves when the answer has ended. */
+function follow(parameters: string, ifLine: () => void): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const asked = httpsRequest(
+    {
+      ...{ host: "127.0.0.1", port: server.port, path: `/apis/${apiVersionOf(FLOWS_API)}/flows?${parameters}` },
+      ...{ ca: readFileSync(root.cert), cert: readFileSync(client.cert), key: readFileSync(client.key), agent: false },
+      headers: { "X-Remote-User": "anna" },
+    },
+    (response) => {
+      response.on("data", ifLine);
+      response.on("end", () => resolve(response.statusCode ?? 0));
+      response.on("error", reject);
+    },
+  );
+  asked.on("error", reject);
+  asked.end();
+  return promise;
+}
+
+test.each([
+  ["may not read flows any more", "read"],
+  ["does not see everything any more", "nodes"],
+] as const)("an answer that goes on ends when the reader %s", async (_title, right) => {
+  let lines = 0;
+  const ended = follow("watch=true", () => {
+    lines += 1;
+    if (lines === 20) may[right] = false;
+  });
+
+  expect(await ended).toBe(200);
+  expect(lines).toBeGreaterThanOrEqual(20);
+  may[right] = true;
+});
+
+test("refuses a reader without the right", async () => {
+  may.read = false;
+  expect(await follow("", () => {})).toBe(403);
+  may.read = true;
+});
