@@ -28,6 +28,7 @@ import { type ApiServer, apiServerProblem, kubeProgram, startApiServer } from ".
 import { installCrds } from "../support/kube-crds.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
@@ -317,6 +318,53 @@ describe("the API of flows", () => {
     await reading;
     expect(flowsIn(lines).map(({ id }) => id)).toEqual(["3", "4"]);
   });
+});
+
+describe("vendorctl flows", () => {
+  /** Not waited for by blocking: the links are of this process. */
+  const tool = async (words: string, kubeconfig: string) => {
+    const command = [builtProgram(identity.adminTool), "flows", ...words.split(" "), `--kubeconfig=${kubeconfig}`];
+    const child = Bun.spawn(command, { env: { PATH: process.env["PATH"] ?? "" }, stdout: "pipe", stderr: "pipe" });
+    const [stdout, stderr] = await Promise.all(
+      [child.stdout, child.stderr].map((stream) => new Response(stream).text()),
+    );
+    return { code: await child.exited, stdout: stdout ?? "", stderr: stderr ?? "" };
+  };
+
+  testServer("shows the administrator the flows of all nodes, and what they have lost", async () => {
+    const { code, stdout, stderr } = await tool("--verdict denied --last 2", server.adminKubeconfig);
+
+    expect([code, stdout.match(/(red|blue)\/\S+ +blue\/server +80\/tcp +denied/g)?.length]).toEqual([0, 2]);
+    expect(stderr).toContain("Note: node n1: the kernel dropped events (1 time)");
+    const explained = await tool("explain 1", server.adminKubeconfig);
+    expect([explained.code, explained.stdout]).toEqual([0, expect.stringContaining("To:         blue/server")]);
+    const unknown = await tool("explain none", server.adminKubeconfig);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.not.stringContaining("switch flows on")]);
+  });
+
+  testServer(
+    "shows a user with the role in one namespace what is in it, and names the missing right otherwise",
+    async () => {
+      await server.kubectl(["create", "serviceaccount", "dora", "--namespace=red"]);
+      const token = (await server.kubectl(["create", "token", "dora", "--namespace=red"])).trim();
+      const kubeconfig = server.credentials.writeKubeconfig("dora", { token });
+      const refused = await tool("--last 5", kubeconfig);
+      expect([refused.code, refused.stdout]).toEqual([1, ""]);
+      expect(refused.stderr).toMatch(/cannot list resource "flows" in API group/);
+
+      const account = "--serviceaccount=red:dora";
+      await server.kubectl(["create", "role", "dora", "--namespace=red", "--verb=list", "--resource=pods"]);
+      await server.kubectl(["create", "rolebinding", "dora", "--namespace=red", "--role=dora", account]);
+      const bind = ["create", "rolebinding", "dora-flows", "--namespace=red", `--clusterrole=${FLOW_READER}`, account];
+      await server.kubectl(bind);
+      const { code, stdout } = await tool("-n red", kubeconfig);
+
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/red\/client +addr-server +80\/tcp +denied +hidden/);
+      expect(stdout).not.toContain("blue");
+      expect((await tool("-n blue", kubeconfig)).code).toBe(1);
+    },
+  );
 });
 
 describe("a link", () => {

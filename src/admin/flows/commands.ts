@@ -70,10 +70,18 @@ const flowsExplain: Command = {
     "is not known any more.",
   ].join("\n"),
   operands: "ID",
-  options: WHO_OPTIONS,
+  options: [
+    {
+      name: "namespace",
+      letter: "n",
+      value: "NAMESPACE",
+      summary: "For users who may read the flows of this namespace alone",
+    },
+    ...WHO_OPTIONS,
+  ],
   versionCheck: "none",
   examples: [
-    { command: "flows explain 6vk3q2-8f1", does: 'The ID is in the output of "flows"' },
+    { command: "flows explain node-1-mi5q8x2k-8f", does: 'The ID is in the output of "flows"' },
     {
       command: `flows explain "$(${identity.adminTool} flows --verdict denied --last 1 -o jsonpath={.id})"`,
       does: "Why was the last one denied?",

@@ -8,7 +8,9 @@ import { flowSocketPath } from "../../config/run-directory.ts";
 import { PluginError } from "../../errors.ts";
 import { statusAt } from "../../file-status.ts";
 import { type FlowAnswer, flowAnswerSchema } from "../../flows/flow-answer.ts";
+import type { FlowPath } from "../../flows/flow-request.ts";
 import { apiVersionOf, FLOWS_API, identity } from "../../identity.ts";
+import type { KubeLines } from "../../kube/api.ts";
 import { statusOfRefusal } from "../../kube/require-ok.ts";
 import { linesOf } from "../../kube/watch-stream.ts";
 import { parseJson } from "../../parse-json.ts";
@@ -18,8 +20,6 @@ import { type Given, UsageError } from "../main/command.ts";
 import type { Call, Cluster, Terminal } from "../main/context.ts";
 import { printable } from "../terminal/printable.ts";
 import type { Parameters } from "./query.ts";
-
-export type FlowPath = "flows" | "rollups" | "explanation";
 
 /** Ends when all is said, when the user stops the command, or when nobody reads its output any more. */
 export type AskForFlows = (path: FlowPath, parameters: Parameters) => AsyncIterable<FlowAnswer>;
@@ -35,11 +35,9 @@ export async function withFlows<Result>(
   if (source.kind === "node")
     return work((path, parameters) => answersIn(askNode(source.socket, { path, parameters, stop })));
   const client = await context.openKubeLines(clusterAccess(given, context.env));
+  const namespace = given.values.get("namespace");
   try {
-    return await work((path, parameters) => {
-      const lines = client.lines(`/apis/${apiVersionOf(FLOWS_API)}/${path}`, parameters, stop);
-      return answersIn(orHowToSwitchOn(lines));
-    });
+    return await work((path, parameters) => answersIn(askCluster(client, { path, parameters, stop }, namespace)));
   } finally {
     await client.close();
   }
@@ -86,13 +84,13 @@ function obstacleOf(socket: string): string | undefined {
 const { adminTool, nodeAgent } = identity;
 const SWITCH_ON = `${adminTool} patch nodeagentconfiguration default --patch '{"spec": {"flows": "Enabled"}}'`;
 
-interface NodeRequest {
+interface FlowRequest {
   readonly path: FlowPath;
   readonly parameters: Parameters;
   readonly stop: AbortSignal;
 }
 
-async function* askNode(socket: string, { path, parameters, stop }: NodeRequest): AsyncIterable<string> {
+async function* askNode(socket: string, { path, parameters, stop }: FlowRequest): AsyncIterable<string> {
   try {
     const query = new URLSearchParams(parameters).toString();
     // Without a limit: a flow may be followed for hours in which nothing happens.
@@ -132,12 +130,30 @@ function unreachable(socket: string, cause: unknown): PluginError {
   });
 }
 
-/** The API is there only if flows of the cluster are on. */
-async function* orHowToSwitchOn(lines: AsyncIterable<string>): AsyncIterable<string> {
+/** A user may read the flows of one namespace alone: that is another path. */
+async function* askCluster(client: KubeLines, request: FlowRequest, namespace?: string): AsyncIterable<string> {
   try {
-    yield* lines;
+    yield* linesOfCluster(client, request);
   } catch (failure) {
-    if (statusOfRefusal(failure) !== 404) throw failure;
+    if (namespace === undefined || statusOfRefusal(failure) !== 403) throw failure;
+    yield* linesOfCluster(client, request, `/namespaces/${encodeURIComponent(namespace)}`);
+  }
+}
+
+async function* linesOfCluster(
+  client: KubeLines,
+  { path, parameters, stop }: FlowRequest,
+  place = "",
+): AsyncIterable<string> {
+  const { follow, ...others } = parameters;
+  // The API server ends every other request after a minute.
+  const query = follow === undefined ? others : { ...others, watch: "true" };
+  try {
+    yield* client.lines(`/apis/${apiVersionOf(FLOWS_API)}${place}/${path}`, query, stop);
+  } catch (failure) {
+    // The API itself says which flow it does not know; without the API the answer is of the API server.
+    const isUnserved = failure instanceof PluginError && failure.kind !== "resource-missing";
+    if (statusOfRefusal(failure) !== 404 || !isUnserved) throw failure;
     throw new PluginError("resource-missing", "Cannot show the flows of the cluster: nothing serves them", {
       details: `switch flows on with: ${SWITCH_ON_IN_CLUSTER}`,
       cause: failure,

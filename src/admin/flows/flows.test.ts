@@ -184,6 +184,7 @@ describe("flows", () => {
     ["flows --from a/b/c", '"--from": "a/b/c" is not a name'],
     ["flows --label a=b=c", '"--label"'],
     ["flows tpo", 'did you mean "top"?'],
+    ["flows --verdict denied top", "write vendorctl flows top [OPTIONS]"],
     ["flows --local --kubeconfig x", "give one of them"],
     ["flows explain", "Give the ID of one flow"],
     ["flows explain a b", "Give the ID of one flow"],
@@ -608,6 +609,46 @@ describe("who is asked", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain(message);
+  });
+
+  test("the API of one namespace, if the user may read no other", async () => {
+    const requests: string[] = [];
+    using server = imitateApi((request) => {
+      const { pathname, search } = new URL(request.url);
+      requests.push(`${pathname}${search}`);
+      const isAllowed = pathname.includes("/namespaces/shop/");
+      const message = { kind: "Status", reason: "Forbidden", message: "flows is forbidden" };
+      return isAllowed ? new Response(linesOf(ALL)) : new Response(JSON.stringify(message), { status: 403 });
+    });
+    const kubeconfig = kubeconfigFor(server.url);
+    const { code } = await runInside(["flows", "-n", "shop", "--kubeconfig", kubeconfig], { openKubeLines });
+    const other = await runInside(["flows", "-n", "other", "--kubeconfig", kubeconfig], { openKubeLines });
+
+    expect([code, other.code]).toEqual([EXIT_OK, EXIT_FAILED]);
+    expect(other.stderr).toContain("flows is forbidden");
+    const path = `/apis/${FLOWS_API.group}/v1`;
+    expect(requests.slice(0, 2)).toEqual([
+      `${path}/flows?last=20&namespace=shop`,
+      `${path}/namespaces/shop/flows?last=20&namespace=shop`,
+    ]);
+  });
+
+  test("the cluster, with the parameter that makes the API server wait for more than a minute", async () => {
+    const requests: string[] = [];
+    using server = api(200, linesOf(ALL), requests);
+    await runInside(["flows", "-f", "--kubeconfig", kubeconfigFor(server.url)], { openKubeLines });
+
+    expect(requests).toEqual([`/apis/${FLOWS_API.group}/v1/flows?last=20&watch=true`]);
+  });
+
+  test("the cluster about a flow that it does not know: its own message", async () => {
+    const message = { kind: "Status", reason: "NotFound", message: "no node knows the flow" };
+    using server = api(404, JSON.stringify(message));
+    const { code, stderr } = await runInside(["flows", "explain", "x", "--kubeconfig", kubeconfigFor(server.url)], {
+      openKubeLines,
+    });
+
+    expect([code, stderr]).toEqual([EXIT_FAILED, "error: Cannot list explanation: no node knows the flow\n"]);
   });
 
   test("a socket that nobody serves, a refusal and a line that is none are errors", async () => {

@@ -115,16 +115,7 @@ async function runCommand(
     return EXIT_OK;
   }
   const [unwanted] = given.operands;
-  if (command.operands === undefined && unwanted !== undefined) {
-    if (command.commands !== undefined) {
-      const { unknownCommand } = await import("./unknown-command.ts");
-      throw unknownCommand(command, unwanted);
-    }
-    const [example] = command.examples;
-    const usual = example === undefined ? "" : `; for example: ${words[0]} ${example.command}`;
-    const hint = command.options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : usual;
-    throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}${hint}`);
-  }
+  if (command.operands === undefined && unwanted !== undefined) throw await unwantedOperand(command, words, unwanted);
   try {
     const [{ run }, { checkingVersion }] = await Promise.all([command.load(), import("../version/version-check.ts")]);
     return await run(withRequestLog(checkingVersion(context, given, command), given), given);
@@ -133,6 +124,21 @@ async function runCommand(
     const { suggestWorkload } = await import("./suggest-workload.ts");
     throw await suggestWorkload(failure, { command, given, context });
   }
+}
+
+async function unwantedOperand(command: Command, words: readonly string[], unwanted: string): Promise<UsageError> {
+  const { commands, options, examples } = command;
+  const below = commands?.find(({ name }) => name === unwanted);
+  if (below !== undefined)
+    return new UsageError(`Options follow "${below.name}": write ${words.join(" ")} ${below.name} [OPTIONS]`);
+  if (commands !== undefined) {
+    const { unknownCommand } = await import("./unknown-command.ts");
+    return unknownCommand(command, unwanted);
+  }
+  const [example] = examples;
+  const usual = example === undefined ? "" : `; for example: ${words[0]} ${example.command}`;
+  const hint = options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : usual;
+  return new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}${hint}`);
 }
 
 /** `help config check` is the same as `config check --help`. */
