@@ -78,7 +78,7 @@ test("the label of an accepted connection names the rules that decided, and the 
           const deciders = (seen.deciders ?? [])
             .filter(({ comment, chain }) => !TUNNELS.test(comment) && observed.chains.get(chain)?.point !== undefined)
             // The next stage decides about these.
-            .filter(({ comment, chain }) => chain !== PRE_DNAT || !comment.startsWith("failsafe"))
+            .filter(({ chain }) => chain !== PRE_DNAT)
             .map(({ comment }) => comment);
           expect(new Set(labels)).toEqual(new Set(deciders));
         }

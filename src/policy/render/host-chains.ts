@@ -147,10 +147,8 @@ function preludeRules(
       return [...always, ...acceptPorts(own, "destination"), ...acceptPorts(other, "source"), ...probes, ...replies];
     case "pre_dnat":
       return [
-        ...[...always, ...connectionsAfter("untracked_in", used)],
-        // The next stage decides; what it accepts has one label, that of the rule there.
-        ...acceptPorts(inbound, "destination").map((rule) => ({ ...rule, labels: "none" as const })),
-        ...probes,
+        ...[...always.map(passedOn), ...connectionsAfter("untracked_in", used)],
+        ...[...acceptPorts(inbound, "destination").map(passedOn), ...probes],
       ];
     case "input":
       return [
@@ -173,6 +171,11 @@ function preludeRules(
       // What an earlier stage accepted, it accepted for the interface that the packet came from.
       return knownConnections();
   }
+}
+
+/** The next stage decides, and its rule is the one that the label names. */
+function passedOn(rule: DesiredRule): DesiredRule {
+  return { ...rule, labels: "none" };
 }
 
 /** Packets that the earlier stage accepted are not tracked. */
