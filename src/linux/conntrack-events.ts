@@ -9,9 +9,11 @@
  */
 import { listRequest } from "./conntrack-entries.ts";
 import { TrackedMessage } from "./conntrack-message.ts";
+import { errnoOf } from "./errno.ts";
+import { KernelError } from "./kernel-error.ts";
 import type { MessageCursor } from "./netlink/message-reader.ts";
-import { drain, joinGroups } from "./netlink-group.ts";
-import { closeNetlinkSocket, dumpInSteps, openNetlinkSocket } from "./netlink-socket.ts";
+import { joinGroups } from "./netlink-group.ts";
+import { closeNetlinkSocket, dumpInSteps, openNetlinkSocket, receiveOrErrno } from "./netlink-socket.ts";
 
 const SUBSYSTEM = 1 << 8;
 const MESSAGE = { entry: SUBSYSTEM | 0, ended: SUBSYSTEM | 2 } as const;
@@ -26,12 +28,16 @@ export interface TrackedReader {
 }
 
 export interface ConnectionEvents {
-  /**
-   * Reads what has arrived, at most about `most` events. Returns `more` if it stopped there, and `lost` if the kernel had events
-   * that did not fit since the last call.
-   */
-  read(reader: TrackedReader, most: number): "complete" | "lost" | "more";
+  /** Reads what has arrived, at most about `most` events. */
+  read(reader: TrackedReader, most: number): EventReading;
   close(): void;
+}
+
+export interface EventReading {
+  /** It stopped at `most` events. */
+  readonly hasMore: boolean;
+  /** The kernel had events that did not fit into the buffer. */
+  readonly hasLost: boolean;
 }
 
 /** In the current network namespace of the thread. An event takes 0.8 to 1.3 kB of the buffer. */
@@ -46,16 +52,25 @@ export function listenToConnections(bufferBytes: number): ConnectionEvents {
   const tracked = new TrackedMessage();
   return {
     read(reader, most) {
-      const onMessage = (message: MessageCursor) => {
-        if (message.type !== MESSAGE.entry && message.type !== MESSAGE.ended) return;
-        tracked.read(message.view, message.start, message.end);
-        if (message.type === MESSAGE.entry) reader.begins(tracked);
-        else reader.ended(tracked);
-      };
-      return drain(socket, onMessage, most);
+      let hasLost = false;
+      for (let count = 0; count < most; ) {
+        const received = receiveOrErrno(socket);
+        if (typeof received !== "number") for (; received.next(); count++) readEvent(received, tracked, reader);
+        else if (received === errnoOf("ENOBUFS")) hasLost = true;
+        else if (received === errnoOf("EAGAIN")) return { hasMore: false, hasLost };
+        else throw new KernelError("read events of connections", received);
+      }
+      return { hasMore: true, hasLost };
     },
     close: () => closeNetlinkSocket(socket),
   };
+}
+
+function readEvent(message: MessageCursor, tracked: TrackedMessage, reader: TrackedReader): void {
+  if (message.type !== MESSAGE.entry && message.type !== MESSAGE.ended) return;
+  tracked.read(message.view, message.start, message.end);
+  if (message.type === MESSAGE.entry) reader.begins(tracked);
+  else reader.ended(tracked);
 }
 
 export interface TableReader {

@@ -14,7 +14,7 @@ import { FLOW_GROUP } from "../../../firewall/policy-table.ts";
 import type { CollectorSettings, FromCollector, ToCollector } from "../../../flows/collector-messages.ts";
 import type { FlowLosses } from "../../../flows/flow-record.ts";
 import type { LinkAccess } from "../../../flows/link-messages.ts";
-import { type ConnectionEvents, listenToConnections, readConnectionTable } from "../../../linux/conntrack-events.ts";
+import { type ConnectionEvents, type EventReading, listenToConnections, readConnectionTable } from "../../../linux/conntrack-events.ts";
 import type { TrackedMessage } from "../../../linux/conntrack-message.ts";
 import { isKernelError } from "../../../linux/kernel-error.ts";
 import { type GroupListener, listenToGroup } from "../../../linux/log-group.ts";
@@ -75,7 +75,7 @@ const REPEATED_LOOK_MILLISECONDS = 15_000;
 /** Records of the previous collector that are continued; the rest of them is put as ended by the sink. */
 const MOST_FORMER = 20_000;
 /** Policy and calls come first. */
-const NICENESS = 10;
+const NICENESS = 5;
 
 /** Until the agent ends or says nothing any more, or the signal is aborted. */
 export async function collectFlows(options: CollectorOptions, signal: AbortSignal): Promise<void> {
@@ -252,7 +252,7 @@ class CollectorWork {
   async #read(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const before = this.#eventCount;
-      const hasMore = this.#readEvents() === "more";
+      const { hasMore } = this.#readEvents();
       this.#readDenied();
       const isBusy = this.#eventCount - before >= BUSY_EVENTS;
       if (hasMore) await nextTurn();
@@ -260,10 +260,10 @@ class CollectorWork {
     }
   }
 
-  #readEvents(): "complete" | "lost" | "more" {
+  #readEvents(): EventReading {
     const now = this.#now();
     const { follower } = this;
-    const outcome = this.#events.read(
+    const reading = this.#events.read(
       {
         begins: (message: TrackedMessage) => {
           this.#eventCount += 1;
@@ -276,8 +276,8 @@ class CollectorWork {
       },
       MOST_EVENTS,
     );
-    if (outcome === "lost") this.#noteLoss(now);
-    return outcome;
+    if (reading.hasLost) this.#noteLoss(now);
+    return reading;
   }
 
   /** What was lost is found in the table, as long as it is there. */
