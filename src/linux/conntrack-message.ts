@@ -39,7 +39,7 @@ const COUNTERS = { packets: 1, bytes: 2 } as const;
 const TIMESTAMP = { start: 1, stop: 2 } as const;
 
 const ADDRESS_WORDS = 4;
-export const LABEL_WORDS = 4;
+const LABEL_WORDS = 4;
 const TWO_TO_32 = 2 ** 32;
 /** In a millisecond. */
 const NANOSECONDS = 1e6;

@@ -344,7 +344,7 @@ describe.skipIf(!able)(
     });
 
     test("accounting is put back when flows are switched off, not when the collector ends", async () => {
-      const path = accountingPath({ [`${identity.environmentPrefix}RUN_DIRECTORY`]: directory.path });
+      const path = accountingPath(directory.path);
       const value = (name: string) => runInNetns(hostNetns, () => readSysctl(`net/netfilter/nf_conntrack_${name}`));
       runInNetns(hostNetns, () => restoreConnectionAccounting(path));
       runInNetns(hostNetns, () => writeSysctl("net/netfilter/nf_conntrack_timestamp", "1"));

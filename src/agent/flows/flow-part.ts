@@ -8,6 +8,7 @@ import { onceEach } from "../../log/once-each.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
 import { type AgentPart, superviseParts } from "../supervise.ts";
+import { accountingPath, restoreConnectionAccounting } from "./collector/connection-accounting.ts";
 import type { FlowsOfNode } from "./flows-of-node.ts";
 
 /** Nothing on a host that cannot have a collector, as a simulated one. */
@@ -34,11 +35,13 @@ async function observe(followed: FollowedNetwork, started: Started, signal: Abor
     for await (const { snapshot } of replica.part(["configurations"]).updates(signal)) {
       const configurations = Array.from(snapshot.configurations, ([, value]) => value);
       const isOn = nodeAgentSettings(configurations, network.node).flows === "Enabled";
-      if (isOn === started.flows.isOn) continue;
       if (!isOn) {
         await end();
+        // Also what an agent that was killed has left.
+        restoreConnectionAccounting(accountingPath(followed.means.files.runDirectory));
         continue;
       }
+      if (started.flows.isOn) continue;
       started.flows.isOn = true;
       const stop = new AbortController();
       running = { stop, ended: keepCollector(followed, started, AbortSignal.any([signal, stop.signal])) };

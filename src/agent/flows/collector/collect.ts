@@ -10,11 +10,17 @@
  */
 import { setPriority } from "node:os";
 import type { Environment } from "../../../cni/environment.ts";
+import { runDirectoryOf } from "../../../config/run-directory.ts";
 import { FLOW_GROUP } from "../../../firewall/policy-table.ts";
 import type { CollectorSettings, FromCollector, ToCollector } from "../../../flows/collector-messages.ts";
 import type { FlowLosses } from "../../../flows/flow-record.ts";
 import type { LinkAccess } from "../../../flows/link-messages.ts";
-import { type ConnectionEvents, type EventReading, listenToConnections, readConnectionTable } from "../../../linux/conntrack-events.ts";
+import {
+  type ConnectionEvents,
+  type EventReading,
+  listenToConnections,
+  readConnectionTable,
+} from "../../../linux/conntrack-events.ts";
 import type { TrackedMessage } from "../../../linux/conntrack-message.ts";
 import { isKernelError } from "../../../linux/kernel-error.ts";
 import { type GroupListener, listenToGroup } from "../../../linux/log-group.ts";
@@ -30,8 +36,8 @@ import { RuleDecisions } from "./rule-decisions.ts";
 /** What keeps and serves the records. */
 export interface CollectorSink extends FlowSink {
   configure(settings: CollectorSettings): void;
-  /** All losses, also those that it was told, and metrics as text in the format of Prometheus. */
-  facts(): { readonly losses: FlowLosses; readonly metrics: string };
+  /** All losses, also those that it was told, and metrics as text in the format of Prometheus. `open`: connections that are followed. */
+  facts(open: number): { readonly losses: FlowLosses; readonly metrics: string };
   /** Writes what is not written yet. */
   close(): void | Promise<void>;
 }
@@ -211,7 +217,7 @@ class CollectorWork {
     this.follower = parts.follower;
     this.sink = parts.sink;
     this.#now = parts.now;
-    enableConnectionAccounting(accountingPath(options.environment));
+    enableConnectionAccounting(accountingPath(runDirectoryOf(options.environment)));
     this.#events = listenToConnections(parts.limits.eventBufferBytes);
     this.#lookAt = this.#now() + FIRST_LOOK_MILLISECONDS;
   }
@@ -345,7 +351,7 @@ class CollectorWork {
     const said = JSON.stringify(losses);
     if (said !== this.#saidLosses) this.sink.noteLosses(losses);
     this.#saidLosses = said;
-    this.options.send({ kind: "facts", ...this.sink.facts() });
+    this.options.send({ kind: "facts", ...this.sink.facts(this.follower.size) });
   }
 
   async #lookNowAndThen(signal: AbortSignal): Promise<void> {
@@ -362,7 +368,7 @@ class CollectorWork {
     if (this.#isLooking) return;
     this.#isLooking = true;
     // Another program may have switched it off.
-    enableConnectionAccounting(accountingPath(this.options.environment));
+    enableConnectionAccounting(accountingPath(runDirectoryOf(this.options.environment)));
     const since = this.#now();
     this.follower.beginLook(since);
     await readConnectionTable({

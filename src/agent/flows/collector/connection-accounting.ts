@@ -5,8 +5,6 @@
  */
 import { rmSync } from "node:fs";
 import * as v from "valibot";
-import type { Environment } from "../../../cni/environment.ts";
-import { runDirectoryOf } from "../../../config/run-directory.ts";
 import { readText } from "../../../linux/files.ts";
 import { replaceFile } from "../../../linux/replace-file.ts";
 import { readSysctl, writeSysctl } from "../../../linux/sysctl.ts";
@@ -20,8 +18,8 @@ const [OFF, ON] = ["0", "1"];
 
 const formerSchema = v.record(v.string(), v.string());
 
-export function accountingPath(environment: Environment): string {
-  return `${runDirectoryOf(environment)}/flows/connection-accounting.json`;
+export function accountingPath(runDirectory: string): string {
+  return `${runDirectory}/flows/connection-accounting.json`;
 }
 
 /** In the current network namespace of the thread. May be repeated: a setting that another program has switched off is on again. */

@@ -21,7 +21,7 @@ export interface Row {
 }
 
 /** Somebody else than who was asked answers. */
-export function isForwarded({ store, row }: Row): boolean {
+function isForwarded({ store, row }: Row): boolean {
   if (!store.isSameAddress(row, ADDRESS.destination, ADDRESS.replySource)) return true;
   return hasPorts(store.protocols[row] ?? 0) && destinationPort(store, row) !== replySourcePort(store, row);
 }

@@ -1,6 +1,6 @@
 /**
  * The connections that are followed, as rows of a few large arrays: a host has 100,000 of them when it opens 1,000 in a second,
- * since the kernel keeps an ended one for two minutes. As objects they would need three times the memory.
+ * since the kernel keeps an ended one for two minutes. As objects they would need more memory, and a collection of garbage.
  *
  * A row is found by the kernel's ID of the connection, which is a hash, together with its original tuple. Pure.
  */
