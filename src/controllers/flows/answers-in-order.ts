@@ -79,50 +79,54 @@ async function nextOf(answers: AsyncIterator<FlowAnswer>): Promise<Head> {
   }
 }
 
-/** Answers in the order in which they come; more streams may be added while it is read. Bounded by what streams hold back. */
+/**
+ * Answers in the order in which they come; more streams may be added while it is read. Bounded by what streams hold back. Costs the
+ * same for each answer, however many streams are quiet: nothing waits for all of them.
+ */
 export class AsTheyCome {
-  private readonly pending = new Map<NodeStream, Promise<readonly [NodeStream, Head]>>();
-  private added = Promise.withResolvers<undefined>();
+  /** Have not ended. */
+  private readonly open = new Set<NodeStream>();
+  private heads: (readonly [NodeStream, Head])[] = [];
+  private news = Promise.withResolvers<void>();
 
   add(stream: NodeStream): void {
+    this.open.add(stream);
     this.pull(stream);
-    this.added.resolve(undefined);
   }
 
   /** `goesOn`: waits for more streams when all have ended, until the signal is aborted. */
   async *answers(signal: AbortSignal, goesOn?: "goes on"): AsyncIterable<FlowAnswer> {
-    const stopped = Promise.withResolvers<"stopped">();
-    const stop = () => stopped.resolve("stopped");
+    const stop = () => this.news.resolve();
     signal.addEventListener("abort", stop);
     try {
-      while (!signal.aborted && (this.pending.size > 0 || goesOn !== undefined)) {
-        const next = await Promise.race([stopped.promise, this.added.promise, ...this.pending.values()]);
-        if (next === "stopped") return;
-        if (next === undefined) {
-          this.added = Promise.withResolvers();
+      while (!signal.aborted && (this.open.size > 0 || goesOn !== undefined)) {
+        const head = this.heads.shift();
+        if (head !== undefined) {
+          yield* this.taken(head);
           continue;
         }
-        const [stream, head] = next;
-        this.pending.delete(stream);
-        if (head.kind === "failed") yield { problem: { node: stream.node, message: head.message } };
-        if (head.kind !== "answer") continue;
-        this.pull(stream);
-        yield head.answer;
+        await this.news.promise;
+        this.news = Promise.withResolvers();
       }
     } finally {
       signal.removeEventListener("abort", stop);
     }
   }
 
-  /** The nodes that have not said everything. */
-  get open(): readonly string[] {
-    return [...this.pending.keys()].map(({ node }) => node);
+  private *taken([stream, head]: readonly [NodeStream, Head]): Iterable<FlowAnswer> {
+    if (head.kind === "answer") {
+      this.pull(stream);
+      yield head.answer;
+      return;
+    }
+    this.open.delete(stream);
+    if (head.kind === "failed") yield { problem: { node: stream.node, message: head.message } };
   }
 
   private pull(stream: NodeStream): void {
-    this.pending.set(
-      stream,
-      nextOf(stream.answers).then((head) => [stream, head] as const),
-    );
+    void nextOf(stream.answers).then((head) => {
+      this.heads.push([stream, head]);
+      this.news.resolve();
+    });
   }
 }
