@@ -11,7 +11,7 @@ import type { Reader } from "./cluster-flows.ts";
 import { FlowApiServer } from "./flow-api-server.ts";
 
 const directory = temporaryDirectory("flow-api");
-const may = { read: true, nodes: true };
+const may = { read: true, nodes: true, fails: false };
 let server: FlowApiServer;
 let client: Certificate;
 let root: Certificate;
@@ -21,6 +21,7 @@ let elapsed = 0;
 const api: Pick<KubeClient, "request"> = {
   async request({ body = "" }) {
     const { resource } = JSON.parse(body).spec.resourceAttributes;
+    if (may.fails && resource === "pods") throw new Error("the API server does not answer");
     const allowed = resource === "pods" || (resource === "nodes" ? may.nodes : may.read);
     return { status: 201, text: JSON.stringify({ status: { allowed } }) };
   },
@@ -60,13 +61,13 @@ afterAll(() => {
 });
 
 /** Resolves when the answer has ended. */
-function follow(parameters: string, ifLine: () => void): Promise<number> {
+function follow(parameters: string, ifLine: () => void, user = "anna"): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const asked = httpsRequest(
     {
       ...{ host: "127.0.0.1", port: server.port, path: `/apis/${apiVersionOf(FLOWS_API)}/flows?${parameters}` },
       ...{ ca: readFileSync(root.cert), cert: readFileSync(client.cert), key: readFileSync(client.key), agent: false },
-      headers: { "X-Remote-User": "anna" },
+      headers: { "X-Remote-User": user },
     },
     (response) => {
       response.on("data", ifLine);
@@ -98,4 +99,41 @@ test("refuses a reader without the right", async () => {
   may.read = false;
   expect(await follow("", () => {})).toBe(403);
   may.read = true;
+});
+
+/** Ends the answers that go on. */
+async function endAll(answers: readonly Promise<number>[]): Promise<void> {
+  may.read = false;
+  await Promise.all(answers);
+  may.read = true;
+}
+
+test("answers again after any number of reviews that failed", async () => {
+  may.fails = true;
+  for (let attempt = 0; attempt < 70; attempt++) expect(await follow("watch=true", () => {})).toBe(503);
+  may.fails = false;
+  const first = Promise.withResolvers<void>();
+  const answer = follow("watch=true", () => first.resolve());
+  await Promise.race([first.promise, answer]);
+  await endAll([answer]);
+
+  expect(await answer).toBe(200);
+});
+
+test("leaves places for others, however many answers one user reads", async () => {
+  const open: Promise<number>[] = [];
+  for (let index = 0; index < 16; index++) {
+    const first = Promise.withResolvers<void>();
+    open.push(follow("watch=true", () => first.resolve()));
+    await first.promise;
+  }
+  // With a limit for all together only, this one goes on.
+  const oneMore = await Promise.race([follow("watch=true", () => {}), Bun.sleep(2_000)]);
+  const first = Promise.withResolvers<void>();
+  const other = follow("watch=true", () => first.resolve(), "bob");
+  await first.promise;
+  await endAll([...open, other]);
+
+  expect(oneMore).toBe(429);
+  expect(await other).toBe(200);
 });

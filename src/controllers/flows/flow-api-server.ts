@@ -25,6 +25,8 @@ export interface FlowApiOptions {
 const LONGEST_MILLISECONDS = 50_000;
 const REVIEW_MILLISECONDS = 60_000;
 const MOST_ANSWERS = 64;
+/** Of them, for one user. */
+const MOST_OF_USER = 16;
 /** Header and parameters. */
 const LONGEST_HEAD = 64 * 1024;
 
@@ -32,7 +34,9 @@ export class FlowApiServer {
   private readonly web: Server;
   private listener: TlsServer | undefined;
   private proxy: FrontProxy | undefined;
-  private answering = 0;
+  private answers = 0;
+  /** By user. */
+  private readonly answering = new Map<string, number>();
 
   constructor(private readonly options: FlowApiOptions) {
     this.web = createServer({ maxHeaderSize: LONGEST_HEAD }, (request, response) => {
@@ -105,8 +109,7 @@ export class FlowApiServer {
       const place = namespace === undefined ? "at the cluster scope" : `in the namespace "${namespace}"`;
       throw new Refusal(403, `User ${JSON.stringify(caller.user)} cannot ${verb} ${resource} of flows ${place}`);
     }
-    if (this.answering >= MOST_ANSWERS) throw new Refusal(429, "too many answers at the same time; try again later");
-    this.answering += 1;
+    using _place = this.placeFor(caller.user);
     const ending = new AbortController();
     response.once("close", () => ending.abort());
     const reading = await reviewedReader(this.options, caller, { mayRead, stop: () => ending.abort() });
@@ -116,8 +119,25 @@ export class FlowApiServer {
       await sendLines(response, answers, question.kind === "explanation" ? "needs an answer" : "may be empty");
     } finally {
       reading.end();
-      this.answering -= 1;
     }
+  }
+
+  /** Of all answers at the same time; given back however the answer ends. */
+  private placeFor(user: string): Disposable {
+    const ofUser = this.answering.get(user) ?? 0;
+    if (this.answers >= MOST_ANSWERS) throw new Refusal(429, "too many answers at the same time; try again later");
+    if (ofUser >= MOST_OF_USER)
+      throw new Refusal(429, `you already read ${MOST_OF_USER} answers at the same time; end one of them`);
+    this.answers += 1;
+    this.answering.set(user, ofUser + 1);
+    return {
+      [Symbol.dispose]: () => {
+        this.answers -= 1;
+        const left = (this.answering.get(user) ?? 1) - 1;
+        if (left > 0) this.answering.set(user, left);
+        else this.answering.delete(user);
+      },
+    };
   }
 }
 
