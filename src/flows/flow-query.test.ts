@@ -112,6 +112,7 @@ describe("readFlowQuery()", () => {
     ["since=yesterday", "since", /"yesterday" is not a number; use/],
     ["port=70000", "port", /70000 is not a port; use/],
     ["last=-1", "last", /"-1" is not a number/],
+    ["last=10001", "last", /10001 flows are too many; use at most 10000/],
     ["verdict=dropped", "verdict", /"dropped" is not a verdict; use allowed, denied or unknown/],
     ["protocol=tpc", "protocol", /"tpc" is not a protocol; use tcp, udp/],
     ["protocol=300", "protocol", /"300" is not a protocol/],
@@ -138,7 +139,7 @@ describe("readFlowQuery()", () => {
     const time = fc.nat();
     const query: fc.Arbitrary<FlowQuery> = fc.record(
       {
-        ...{ since: time, until: time, last: fc.nat(), port: fc.nat(65_535) },
+        ...{ since: time, until: time, last: fc.nat(10_000), port: fc.nat(65_535) },
         ...{ pod: text("a", "shop/web-*"), namespace: fc.string(), label: text("a=b,c", "x.y/z=") },
         ...{ from: text("outside", "::/0", "node/one"), to: text("set/a", "10.0.0.1"), protocol: text("tcp", "47") },
         verdict: fc.constantFrom("allowed" as const, "denied" as const, "unknown" as const),

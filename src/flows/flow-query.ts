@@ -20,6 +20,8 @@ const portNumber = v.pipe(
   wholeNumber,
   v.maxValue(65_535, ({ input }) => `${input} is not a port; use a number from 0 to 65535`),
 );
+/** So many are kept in memory, by who sorts the answers of many nodes. */
+export const MOST_LAST = 10_000;
 const VERDICTS = ["allowed", "denied", "unknown"] as const;
 
 export const flowQuerySchema = v.strictObject({
@@ -27,7 +29,12 @@ export const flowQuerySchema = v.strictObject({
   since: v.exactOptional(wholeNumber),
   until: v.exactOptional(wholeNumber),
   /** Only the newest ones. */
-  last: v.exactOptional(wholeNumber),
+  last: v.exactOptional(
+    v.pipe(
+      wholeNumber,
+      v.maxValue(MOST_LAST, ({ input }) => `${input} flows are too many; use at most ${MOST_LAST}, or "since"`),
+    ),
+  ),
   /** Either end. `NAMESPACE/NAME` or `NAME`; a name may end with "*". */
   pod: v.exactOptional(v.string()),
   namespace: v.exactOptional(v.string()),

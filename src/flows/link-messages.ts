@@ -14,6 +14,8 @@ import { flowAnswerSchema } from "./flow-answer.ts";
 export const LINES_PER_MESSAGE = 64;
 /** Characters in one message, in either direction. A longer one ends the link. */
 export const LONGEST_MESSAGE = 4 * 1024 * 1024;
+/** Characters in one line of flows, roll-ups and so on. Only an explanation may be longer: there is one for a question. */
+export const LONGEST_LINE = 64 * 1024;
 
 /** How a collector reaches the controllers. */
 export interface LinkAccess {

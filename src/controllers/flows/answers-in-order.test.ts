@@ -1,5 +1,5 @@
-import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
+import { describe, expect, test } from "bun:test";
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import { AsTheyCome, type NodeStream } from "./answers-in-order.ts";
 

@@ -6,7 +6,14 @@
  * What a node says is about itself: the name of the node in every answer is that of its token.
  */
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
-import { type FromNode, fromNodeSchema, LINK_PATH, LONGEST_MESSAGE, type ToNode } from "../../flows/link-messages.ts";
+import {
+  type FromNode,
+  fromNodeSchema,
+  LINK_PATH,
+  LONGEST_LINE,
+  LONGEST_MESSAGE,
+  type ToNode,
+} from "../../flows/link-messages.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { VerifiedNode } from "./verify-node.ts";
@@ -121,6 +128,10 @@ export class NodeLinks {
   }
 }
 
+/** Characters of answers that nobody has read yet: of one question, and of all questions of a node together. */
+const MOST_OF_QUESTION = 8 * 1024 * 1024;
+const MOST_OF_NODE = 32 * 1024 * 1024;
+
 export interface AskOptions {
   /** How many lines may wait to be read. */
   readonly lines: number;
@@ -132,6 +143,7 @@ export class NodeLink {
   private readonly verifying: ReturnType<typeof setInterval>;
   private lastNumber = 0;
   private ended: string | undefined;
+  private readonly waiting: Waiting = { characters: 0 };
 
   constructor(
     readonly node: string,
@@ -145,7 +157,7 @@ export class NodeLink {
   async *ask(target: string, { lines, signal }: AskOptions): AsyncIterable<FlowAnswer> {
     if (this.ended !== undefined) throw new Error(this.ended);
     const number = ++this.lastNumber;
-    const question = new Question(lines);
+    const question = new Question(lines, this.waiting);
     this.questions.set(number, question);
     const stop = () => question.end();
     signal.addEventListener("abort", stop);
@@ -162,13 +174,15 @@ export class NodeLink {
     } finally {
       signal.removeEventListener("abort", stop);
       this.questions.delete(number);
+      question.forget();
       if (!question.isOver) this.send({ kind: "cancel", number });
     }
   }
 
   /** Throws if the message is not one that a collector sends. */
-  receive(text: string | Uint8Array): void {
-    const decoded = decodeShape(fromNodeSchema, parseJson(String(text)));
+  receive(given: string | Uint8Array): void {
+    const text = String(given);
+    const decoded = decodeShape(fromNodeSchema, parseJson(text));
     if (!decoded.ok)
       throw new Error(`it sent ${decoded.problems.map(({ path, message }) => `${path}: ${message}`)[0]}`);
     const message: FromNode = decoded.value;
@@ -176,7 +190,11 @@ export class NodeLink {
     const question = this.questions.get(message.number);
     switch (message.kind) {
       case "answers":
-        question?.add(message.answers.map((answer) => stamped(answer, this.node)));
+        for (const answer of message.answers) requireShort(answer, text.length);
+        question?.add({
+          answers: message.answers.map((answer) => stamped(answer, this.node)),
+          characters: text.length,
+        });
         break;
       case "end":
         question?.end("over");
@@ -203,21 +221,50 @@ export class NodeLink {
   }
 }
 
+/** Throws if one line is longer than any that a collector sends. */
+function requireShort(answer: FlowAnswer, ofMessage: number): void {
+  if (ofMessage <= LONGEST_LINE || "explanation" in answer) return;
+  const { length } = JSON.stringify(answer);
+  if (length > LONGEST_LINE)
+    throw new Error(`it sent a line with ${length} characters; at most ${LONGEST_LINE} are read`);
+}
+
+/** Of all questions of one node. */
+interface Waiting {
+  characters: number;
+}
+
+/** What came in one message. */
+interface Part {
+  readonly answers: readonly FlowAnswer[];
+  readonly characters: number;
+}
+
 class Question {
   /** It was answered completely, or the node failed: there is nothing to cancel. */
   isOver = false;
-  private waiting: FlowAnswer[] = [];
+  private parts: Part[] = [];
+  private characters = 0;
   private failure: Error | undefined;
   private hasEnded = false;
   private news = Promise.withResolvers<void>();
 
-  constructor(private allowed: number) {}
+  constructor(
+    private allowed: number,
+    private readonly ofNode: Waiting,
+  ) {}
 
-  add(answers: readonly FlowAnswer[]): void {
-    this.allowed -= answers.length;
+  add(part: Part): void {
+    this.allowed -= part.answers.length;
     if (this.allowed < 0) throw new Error("it sent more lines than it was asked for");
-    this.waiting.push(...answers);
-    this.news.resolve();
+    if (this.hasEnded) return;
+    this.count(part.characters);
+    this.parts.push(part);
+    if (this.characters > MOST_OF_QUESTION || this.ofNode.characters > MOST_OF_NODE) {
+      this.forget();
+      this.failure = new Error("its lines are too long to keep them until they are read");
+      this.end();
+    } else this.news.resolve();
   }
 
   allow(lines: number): void {
@@ -231,21 +278,35 @@ class Question {
   }
 
   fail(why: string): void {
-    this.failure = new Error(why);
+    this.failure ??= new Error(why);
     this.end("over");
+  }
+
+  /** Nobody reads the rest. */
+  forget(): void {
+    this.parts = [];
+    this.count(-this.characters);
   }
 
   async *answers(): AsyncIterable<FlowAnswer> {
     for (;;) {
-      const answers = this.waiting;
-      this.waiting = [];
-      yield* answers;
-      if (this.waiting.length > 0) continue;
+      const part = this.parts.shift();
+      if (part !== undefined) {
+        yield* part.answers;
+        // Until here they are in memory, unless all was forgotten meanwhile.
+        this.count(-Math.min(part.characters, this.characters));
+        continue;
+      }
       if (this.failure !== undefined) throw this.failure;
       if (this.hasEnded) return;
       await this.news.promise;
       this.news = Promise.withResolvers();
     }
+  }
+
+  private count(characters: number): void {
+    this.characters += characters;
+    this.ofNode.characters += characters;
   }
 }
 

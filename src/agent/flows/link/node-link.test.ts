@@ -71,6 +71,24 @@ describe("Questions", () => {
     expect(one.sent.concat(other.sent).map(({ kind }) => kind)).toEqual(["answers", "answers"]);
   });
 
+  test("says that a line is too long, in place of it", async () => {
+    const [long, short] = ["x".repeat(70_000), "short"].map((message) => ({ problem: { message } }));
+    async function* answer(): AsyncIterable<FlowAnswer> {
+      for (const each of [long, short]) if (each !== undefined) yield each;
+    }
+    const { receive, sent } = opened({ answer });
+    receive({ kind: "ask", number: 1, target: "/flows", lines: 10 });
+    await until(() => sent.some(({ kind }) => kind === "end"));
+
+    expect(sent[0]).toEqual({
+      ...{ kind: "answers", number: 1 },
+      answers: [
+        { problem: { message: expect.stringMatching(/^a line with 70\d\d\d characters is too long$/) } },
+        short,
+      ],
+    } as never);
+  });
+
   test("says why a question cannot be answered", async () => {
     const { receive, sent } = opened(new Lines(1, false));
     receive({ kind: "ask", number: 1, target: "/flows?colour=red", lines: 10 });

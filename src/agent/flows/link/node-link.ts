@@ -13,6 +13,7 @@ import {
   LINES_PER_MESSAGE,
   LINK_PATH,
   type LinkAccess,
+  LONGEST_LINE,
   LONGEST_MESSAGE,
   toNodeSchema,
 } from "../../../flows/link-messages.ts";
@@ -32,7 +33,7 @@ const PING_MILLISECONDS = 20_000;
 const MOST_QUESTIONS = 64;
 /** Lines that come within this time are sent together. */
 const GATHER_MILLISECONDS = 10;
-/** Well below what ends the link. */
+/** Well below what ends the link: the last line of a batch may be a long one too. */
 const LONGEST_BATCH = LONGEST_MESSAGE / 8;
 
 export class ControllerLinks {
@@ -233,9 +234,11 @@ class Batch {
 
   constructor(private readonly send: (answers: FlowAnswer[]) => void) {}
 
-  add(answer: FlowAnswer): void {
-    this.answers.push(answer);
-    this.characters += JSON.stringify(answer).length;
+  add(given: FlowAnswer): void {
+    const { length } = JSON.stringify(given);
+    const isTooLong = length > ("explanation" in given ? LONGEST_BATCH : LONGEST_LINE);
+    this.answers.push(isTooLong ? { problem: { message: `a line with ${length} characters is too long` } } : given);
+    this.characters += isTooLong ? 0 : length;
     if (this.answers.length >= LINES_PER_MESSAGE || this.characters >= LONGEST_BATCH) this.flush();
     else this.timer ??= setTimeout(() => this.flush(), GATHER_MILLISECONDS);
   }
