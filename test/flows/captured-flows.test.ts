@@ -137,6 +137,10 @@ describe(`the flows of a node (FLOWS_SEED=${SEED})`, () => {
     const running: Promise<void>[] = [];
     await begin();
     await interrupt(begin);
+    await pollUntil(
+      async () => (await openFlows(site)) >= running.length,
+      "the collector to find them in the connection table",
+    );
     await runAll(then);
     pause.resolve();
     await Promise.all(running);
@@ -150,6 +154,11 @@ describe(`the flows of a node (FLOWS_SEED=${SEED})`, () => {
     await Promise.all(Array.from({ length: AT_ONCE }, work));
   }
 });
+
+async function openFlows({ host }: FlowSite): Promise<number> {
+  const { flows } = await askFlows(host);
+  return flows.filter(({ state, protocol }) => state === "open" && protocol === 6).length;
+}
 
 async function applyRandomPolicies({ host, hostSite }: FlowSite, random: Random): Promise<void> {
   const { networkPolicies, globalPolicies, hostEndpoints } = randomPolicies(random);

@@ -15,7 +15,7 @@ export interface RandomPolicies {
   readonly hostEndpoints: readonly Resource[];
 }
 
-export const TIERS = ["default", "first", "passing"] as const;
+const TIERS = ["default", "first", "passing"] as const;
 
 export function randomPolicies(random: Random): RandomPolicies {
   const pick = <Value>(...values: readonly Value[]) => pickOf(random, values);
