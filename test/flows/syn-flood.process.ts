@@ -2,7 +2,7 @@
  * Scans ports of an address: TCP packets that would begin connections, each another one, at a rate, by a raw socket, many in one
  * system call. Prints `ready`, and in the end how many it has sent.
  *
- *   bun syn-flood.process.ts FROM TO PER_SECOND MILLISECONDS FIRST_PORT PORTS
+ *   bun syn-flood.process.ts FROM TO PER_SECOND MILLISECONDS FIRST_PORT PORTS [FIRST_SOURCE_PORT]
  */
 import { dlopen, ptr } from "bun:ffi";
 import { addressBytes, parseAddress } from "../../src/ip/address.ts";
@@ -21,12 +21,11 @@ const BATCH = 64;
 const MESSAGE_BYTES = 64;
 const VECTOR_BYTES = 16;
 const AT = { name: 0, nameLength: 8, vectors: 16, vectorCount: 24 } as const;
-const FIRST_SOURCE_PORT = 20_000;
 const SOURCE_PORTS = 40_000;
 const STEP_MILLISECONDS = 5;
 
 const [from = "", to = "", ...numbers] = process.argv.slice(2);
-const [perSecond = 0, milliseconds = 0, firstPort = 1, ports = 1] = numbers.map(Number);
+const [perSecond = 0, milliseconds = 0, firstPort = 1, ports = 1, firstSourcePort = 20_000] = numbers.map(Number);
 
 const socket = libc.socket(AF_INET, SOCK_RAW, TCP);
 const buffer = Int32Array.of(8 * 1024 * 1024);
@@ -66,7 +65,7 @@ console.log(`${sent} in ${Math.round(performance.now() - began)} ms`);
 
 function send(count: number): void {
   for (let index = 0; index < count; index++, next++) {
-    const sourcePort = FIRST_SOURCE_PORT + (Math.floor(next / ports) % SOURCE_PORTS);
+    const sourcePort = firstSourcePort + (Math.floor(next / ports) % SOURCE_PORTS);
     const port = firstPort + (next % ports);
     const header = index * HEADER;
     headerView.setUint16(header, sourcePort);
