@@ -5,12 +5,17 @@ import { drain } from "./netlink-group.ts";
 import { socketOn } from "./netlink-socket.ts";
 
 /** A socket to which this many datagrams have arrived, each of two messages without content. */
-function socketWith(datagrams: number) {
+function socketWith(datagrams: number, lostAt = -1) {
   let left = datagrams;
+  let isLost = false;
   const message = Uint8Array.fromHex("10000000000400000000000000000000");
   const channel: Pick<NetlinkChannel, "receive"> = {
     receive(buffer) {
       if (left === 0) return -errnoOf("EAGAIN");
+      if (left === lostAt && !isLost) {
+        isLost = true;
+        return -errnoOf("ENOBUFS");
+      }
       left -= 1;
       buffer.set(message, 0);
       buffer.set(message, message.length);
@@ -33,5 +38,10 @@ describe("drain()", () => {
     let count = 0;
     expect(drain(socket, () => void count++, 11)).toBe("more");
     expect([count, left()]).toEqual([12, 994]);
+  });
+
+  test("says that messages were lost also if it stops after the wanted number", () => {
+    expect(drain(socketWith(1_000, 998).socket, () => {}, 11)).toBe("lost");
+    expect(drain(socketWith(3, 2).socket, () => {}, 11)).toBe("lost");
   });
 });

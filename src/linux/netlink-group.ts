@@ -19,8 +19,8 @@ export function joinGroups(socket: NetlinkSocket, groups: readonly number[], buf
 }
 
 /**
- * Reads what has arrived. Returns `lost` if messages did not fit into the socket's buffer, and `more` if it stopped after `most`
- * messages: what arrives as fast as it is read would never end.
+ * Reads what has arrived. Returns `lost` if messages did not fit into the socket's buffer, also if it stopped after `most` messages; otherwise
+ * `more` if it stopped there: what arrives as fast as it is read would never end.
  */
 export function drain(
   socket: NetlinkSocket,
@@ -29,7 +29,7 @@ export function drain(
 ): "complete" | "lost" | "more" {
   let outcome: "complete" | "lost" = "complete";
   for (let count = 0; ; ) {
-    if (count >= most) return "more";
+    if (count >= most) return outcome === "lost" ? "lost" : "more";
     const received = receiveOrErrno(socket);
     if (typeof received !== "number") for (; received.next(); count++) onMessage(received);
     else if (received === errnoOf("EAGAIN")) return outcome;
