@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { IGNORE_ANNOTATION } from "../../src/release/operator-names.ts";
+import { FLOW_READER, FLOWS, FLOWS_API_SERVICE } from "../../src/release/workloads/names.ts";
 import { VERSION } from "../../src/version.ts";
 import type { testNeeding } from "../support/needs.ts";
 import {
@@ -111,6 +112,35 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
       const { uid } = (await site().read(ADDRESS_LIST)).metadata;
       await site().remove(ADDRESS_LIST);
       await site().until(ADDRESS_LIST, (object) => object !== undefined && object.metadata.uid !== uid, "a new list");
+    });
+
+    testServer("switches flows on and off with all that belongs to their API, and repairs it", async () => {
+      const namespace = identity.systemNamespace;
+      const paths = [
+        `/api/v1/namespaces/${namespace}/services/${FLOWS}`,
+        `/apis/apiregistration.k8s.io/v1/apiservices/${FLOWS_API_SERVICE}`,
+        `/apis/rbac.authorization.k8s.io/v1/clusterroles/${FLOW_READER}`,
+        `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/roles/${FLOWS}`,
+      ];
+      const every = async (isThere: boolean) => {
+        for (const path of paths) await site().until(path, (object) => (object !== undefined) === isThere, path);
+        await operator.untilIdle();
+      };
+      await site().patch(DEFAULT, { spec: { flows: { mode: "Enabled", historyMegabytes: 50 } } });
+      await every(true);
+      expect((await site().read(`${CONFIGURATIONS}/default`)).spec).toMatchObject({
+        flows: "Enabled",
+        flowHistoryMegabytes: 50,
+      });
+      const [service = ""] = paths;
+      await site().remove(service);
+      await every(true);
+
+      await site().patch(DEFAULT, { spec: { flows: null } });
+      await every(false);
+      const { spec } = await site().read(`${CONFIGURATIONS}/default`);
+      expect(spec.flows).toBe("Disabled");
+      expect(spec.flowHistoryMegabytes).toBeUndefined();
     });
 
     async function accepts(pods: string, annotation: string): Promise<boolean> {
