@@ -163,7 +163,11 @@ async function openFlows({ host }: FlowSite): Promise<number> {
 async function applyRandomPolicies({ host, hostSite }: FlowSite, random: Random): Promise<void> {
   const { networkPolicies, globalPolicies, hostEndpoints } = randomPolicies(random);
   await hostSite.policies.setPolicies(networkPolicies);
-  await hostSite.apply({ policies: globalPolicies, hostEndpoints, configurations: [flowsConfiguration()] });
+  await hostSite.apply({
+    policies: globalPolicies,
+    hostEndpoints,
+    configurations: [flowsConfiguration({}, `node.${HOST_NODE}`)],
+  });
   await untilCollecting(host);
 }
 

@@ -138,9 +138,9 @@ export interface FlowSiteOptions {
   readonly labels: Readonly<Record<string, Labels>>;
 }
 
-/** Flows are switched on with the first `apply`, by `flowsConfiguration`. */
+/** Flows are switched on with the first `apply`. */
 export async function openFlowSite({ labels }: FlowSiteOptions): Promise<FlowSite> {
-  const hostSite = await openHostSite();
+  const hostSite = await openHostSite("Enabled");
   const { policies } = hostSite;
   const { host } = policies.site;
   await policies.labelNamespace("y", {});
@@ -181,9 +181,10 @@ export async function openFlowSite({ labels }: FlowSiteOptions): Promise<FlowSit
   };
 }
 
-export function flowsConfiguration(more: Partial<NodeAgentConfigurationSpec> = {}) {
+/** `name`: otherwise of all nodes. */
+export function flowsConfiguration(more: Partial<NodeAgentConfigurationSpec> = {}, name = "default") {
   const spec = { flows: "Enabled" as const, flowDeniedPerSecond: 1_000, flowsPerSecond: 100_000, ...more };
-  return nodeAgentConfiguration.make({ name: "default" }, spec);
+  return nodeAgentConfiguration.make({ name }, spec);
 }
 
 /** As kube-proxy: one of several backends by chance, also for what the host itself sends, and a masquerade of what a pod sends itself. */
