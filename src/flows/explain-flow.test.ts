@@ -108,9 +108,12 @@ describe("explainFlow()", () => {
     }
   });
 
-  test("the beginning of a long name may be missing in the comment of the rule", () => {
-    const rule = "op/web-out egress 0";
-    expect(explained({ decisions: [{ point: "workload egress", verdict: "allow", rule }] }).missing).toEqual([]);
+  test("a digest may stand for the beginning of a long name in the comment of the rule", () => {
+    const by = (rule: string) =>
+      explained({ decisions: [{ point: "workload egress", verdict: "allow", rule }] }).missing;
+    expect(by("~89c4ec9f6b~op/web-out egress 0")).toEqual([]);
+    // Of another namespace that ends like it.
+    expect(by("~56af4bde70~op/web-out egress 0").length).toBe(1);
   });
 
   test("judges the backend of a Service, and before translation what was sent", () => {

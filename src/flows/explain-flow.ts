@@ -14,7 +14,7 @@ import type { AppliedPolicy, ExplainedSide } from "../policy/judge/explain-side.
 import type { PacketEnd } from "../policy/judge/host-passages.ts";
 import type { Packet } from "../policy/judge/packet.ts";
 import type { PolicyResources } from "../policy/judge/resources.ts";
-import { originWords, type RuleOrigin, readRuleComment } from "../policy/table/rule-comment.ts";
+import { isNameOf, originWords, type RuleOrigin, readRuleComment } from "../policy/table/rule-comment.ts";
 import type { FlowExplanation } from "./flow-answer.ts";
 import { type FlowDecision, type FlowEnd, type FlowRecord, type Point, UNKNOWN_RULES } from "./flow-record.ts";
 
@@ -185,17 +185,16 @@ function pointOf({ direction, hostEndpoint, isRequest }: ExplainedSide): Point |
   return direction === "ingress" ? "workload ingress" : "workload egress";
 }
 
-/** The comment of a rule may lack the beginning of a long name. */
 function isDecidedBy(origin: RuleOrigin, { decidedBy, direction, verdict }: ExplainedSide): boolean {
   switch (origin.kind) {
     case "policy": {
       if (decidedBy === undefined) return false;
       const { namespace, name, rule } = decidedBy;
       const title = namespace === undefined ? name : `${namespace}/${name}`;
-      return title.endsWith(origin.policy) && rule === origin.rule && direction === origin.direction;
+      return isNameOf(origin.policy, title) && rule === origin.rule && direction === origin.direction;
     }
     case "tier":
-      return decidedBy?.kind === "Tier" && decidedBy.name === origin.tier;
+      return decidedBy?.kind === "Tier" && isNameOf(origin.tier, decidedBy.name);
     case "profile":
       return decidedBy?.kind === "Profile";
     case "no profile":

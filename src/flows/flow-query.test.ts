@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { shortComment } from "../policy/table/rule-comment.ts";
 import { type FlowQuery, FlowQueryError, matcherOf, parametersOf, readFlowQuery } from "./flow-query.ts";
 import type { FlowEnd, FlowRecord } from "./flow-record.ts";
 
@@ -99,11 +100,12 @@ describe("matcherOf()", () => {
 
   test("finds a policy whose name was too long for a comment", () => {
     const name = `${"x".repeat(150)}-end`;
-    const rule = `${name.slice(-100)} ingress 0`;
+    const rule = shortComment(`shop/${name} ingress 0`, 120);
     const record = flow({ decisions: [{ point: "workload ingress", verdict: "allow", rule }] });
 
     expect(matcherOf({ policy: `shop/${name}` })(record)).toBe(true);
-    expect(matcherOf({ policy: "shop/other" })(record)).toBe(false);
+    expect(matcherOf({ policy: name })(record)).toBe(true);
+    for (const other of ["shop/other", `data/${name}`]) expect(matcherOf({ policy: other })(record)).toBe(false);
   });
 });
 

@@ -7,7 +7,7 @@ import { type Address, parseAddress } from "../ip/address.ts";
 import { parsePrefixOrAddress, prefixContains } from "../ip/prefix.ts";
 import { ORCHESTRATOR_POLICY } from "../model/orchestrator-policy.ts";
 import { PROTOCOL_NAMES, protocolNumber } from "../model/protocols.ts";
-import { readRuleComment } from "../policy/table/rule-comment.ts";
+import { endOfShortened, isNameOf, readRuleComment } from "../policy/table/rule-comment.ts";
 import { quoted, shortName } from "../quote.ts";
 import type { FlowEnd, FlowRecord } from "./flow-record.ts";
 
@@ -239,8 +239,8 @@ function policyTest(text: string): (comment: string) => boolean {
     const origin = readRuleComment(comment);
     if (origin.kind !== "policy") return false;
     const { policy } = origin;
-    // Comments are limited: a very long one lacks the beginning of the namespace or of the name.
-    if (comment.length >= LONGEST_WHOLE_COMMENT && text.endsWith(policy)) return true;
+    const end = endOfShortened(policy);
+    if (end !== undefined) return text.includes("/") ? isOneOf(policy, text) : text.endsWith(end);
     const slash = policy.indexOf("/");
     const namespace = slash < 0 ? undefined : policy.slice(0, slash);
     const name = policy.slice(slash + 1);
@@ -250,8 +250,10 @@ function policyTest(text: string): (comment: string) => boolean {
   };
 }
 
-/** Comments are cut to 120 bytes, at a whole character. */
-const LONGEST_WHOLE_COMMENT = 100;
+/** Of a policy with a very long name, whose beginning is only a digest. */
+function isOneOf(policy: string, text: string): boolean {
+  return isNameOf(policy, text) || isNameOf(policy, text.replace("/", `/${ORCHESTRATOR_POLICY}`));
+}
 
 function listed(words: readonly string[]): string {
   return `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;

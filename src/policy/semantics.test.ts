@@ -213,7 +213,7 @@ describe("what cannot be carried out fails closed", () => {
     const comments = rules.flatMap(({ comment }) => (comment === undefined ? [] : [comment]));
     expect(Math.max(...[...prefixes, ...comments].map((text) => Buffer.byteLength(text)))).toBeWithin(100, 128);
     for (const text of [...prefixes, ...comments]) expect(text.isWellFormed() && !text.includes("\ufffd")).toBe(true);
-    expect(comments).toContainEqual(expect.stringMatching(/^é+ ingress 0$/));
+    expect(comments).toContainEqual(expect.stringMatching(/^~[0-9a-f]{10}~é+ ingress 0$/));
     expect(prefixes).toContainEqual(expect.stringMatching(/ é+ ingress rule 1: $/));
   });
 
@@ -448,6 +448,15 @@ describe("names and selectors", () => {
     const own = comments.filter((comment) => comment.includes("xxx"));
     expect(own.map((comment) => comment.slice(-10))).toEqual([" ingress 0", " ingress 1"]);
     for (const comment of own) expect(comment.length).toBeLessThanOrEqual(128);
+  });
+
+  test("rules of policies whose long names differ at the beginning have different comments", () => {
+    const policies = ["a", "b"].map((first) =>
+      globalPolicy(`${first}${"x".repeat(200)}`, { ingress: [{ action: "Allow" }] }),
+    );
+    const { table } = compiled({ ...BASE, globalNetworkPolicies: policies });
+    const comments = [...table.chains.values()].flatMap(({ rules }) => rules.flatMap(({ comment }) => comment ?? []));
+    expect(new Set(comments.filter((comment) => comment.includes("xxx"))).size).toBe(2);
   });
 });
 

@@ -32,7 +32,7 @@ import {
   wholeNameOf,
   wholeSetName,
 } from "../table/names.ts";
-import { endOfText } from "../table/rule-comment.ts";
+import { endOfText, shortComment } from "../table/rule-comment.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { MemberSets } from "./member-sets.ts";
 import type { PolicyRecord, PolicyStage } from "./policy-record.ts";
@@ -222,7 +222,7 @@ export class Evaluations {
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const end: DesiredRule =
       tier.defaultAction === "Deny"
-        ? drop(`tier ${endOfText(tier.name, LONGEST_TIER)} ${direction} default`)
+        ? drop(`tier ${shortComment(tier.name, LONGEST_TIER)} ${direction} default`)
         : { expressions: [verdict({ kind: "goto", chain: rest })] };
     this.table.putChain({
       chain: { name },
@@ -265,7 +265,7 @@ export class Evaluations {
       rules: this.renderRules(name, rules, (index) => ({
         ...context,
         logPrefix: logPrefixOf(`${title} rule ${index + 1}`),
-        comment: endOfText(`${title} ${index}`, LONGEST_COMMENT),
+        comment: shortComment(`${title} ${index}`, LONGEST_COMMENT),
       })),
     });
   }
@@ -324,7 +324,7 @@ const LONGEST_LOG_PREFIX = 100;
 const MUCH_LOGGED: ReadonlySet<string> = new Set([UPGRADE_POLICY, `default.${UPGRADE_POLICY}`]);
 const HIGH_LOG_LIMIT: Expression = { kind: "limit", rate: 1_000n, per: "second", burst: 5_000 };
 
-/** `vendor shop/db ingress rule 2: `. A very long name lacks its beginning, like in comments. */
+/** `vendor shop/db ingress rule 2: `. A very long name lacks its beginning. */
 function logPrefixOf(title: string): string {
   return `${identity.product} ${endOfText(title, LONGEST_LOG_PREFIX)}: `;
 }

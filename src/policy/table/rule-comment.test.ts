@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { endOfText, originTitle, originWords, readRuleComment } from "./rule-comment.ts";
+import { endOfText, isNameOf, originTitle, originWords, readRuleComment, shortComment } from "./rule-comment.ts";
 
 describe("readRuleComment()", () => {
   test.each([
@@ -43,5 +43,32 @@ describe("endOfText()", () => {
     ["a€ 0", 4, " 0"],
   ])("of %p within %p bytes: %p", (text, bytes, end) => {
     expect(endOfText(text, bytes)).toBe(end);
+  });
+});
+
+describe("shortComment()", () => {
+  const end = "x".repeat(200);
+
+  test("keeps what fits, to the byte", () => {
+    for (const text of ["shop/db ingress 0", "é".repeat(60), "x".repeat(120)])
+      expect(shortComment(text, 120)).toBe(text);
+  });
+
+  test("of two policies whose long names end alike is another one, and still names policy, direction and rule", () => {
+    const [shop, data] = [`shop/${end}`, `data/${end}`];
+    const comments = [shop, data].map((title) => shortComment(`${title} egress 12`, 120));
+
+    expect(new Set(comments).size).toBe(2);
+    expect(comments.map((comment) => Buffer.byteLength(comment))).toEqual([120, 120]);
+    const origin = readRuleComment(comments[0] ?? "");
+    expect(origin).toMatchObject({ kind: "policy", direction: "egress", rule: 12 });
+    const policy = origin.kind === "policy" ? origin.policy : "";
+    expect([isNameOf(policy, shop), isNameOf(policy, data), isNameOf(policy, end)]).toEqual([true, false, false]);
+  });
+
+  test("names a tier", () => {
+    const origin = readRuleComment(`tier ${shortComment(end, 100)} ingress default`);
+    expect(origin.kind === "tier" && isNameOf(origin.tier, end)).toBe(true);
+    expect(isNameOf("default", "default")).toBe(true);
   });
 });

@@ -5,7 +5,7 @@
 import type { Direction } from "../effective-rule.ts";
 
 export type RuleOrigin =
-  /** `policy`: `NAMESPACE/NAME`, or `NAME` of a global policy; a very long one lacks its beginning. `rule`: from 0. */
+  /** `policy`: `NAMESPACE/NAME`, or `NAME` of a global policy; of a very long one a digest stands for its beginning. `rule`: from 0. */
   | { readonly kind: "policy"; readonly policy: string; readonly direction: Direction; readonly rule: number }
   /** No rule of the tier's policies matched. */
   | { readonly kind: "tier"; readonly tier: string; readonly direction: Direction }
@@ -137,6 +137,35 @@ function directionOf(text: string | undefined): Direction {
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+
+/** Two long texts with the same end stay different. No name contains the mark. */
+const MARK = "~";
+const DIGEST_DIGITS = 10;
+const SHORTENED = new RegExp(`^${MARK}([0-9a-f]{${DIGEST_DIGITS}})${MARK}(.*)$`);
+
+/** The text, or, if it has more bytes than that, a digest of its beginning and its end: `~0a1b2c3d4e~ond-policy ingress 0`. */
+export function shortComment(text: string, bytes: number): string {
+  const isShort = text.length * 3 <= bytes || encoder.encode(text).length <= bytes;
+  if (isShort) return text;
+  const end = endOfText(text, bytes - DIGEST_DIGITS - 2 * MARK.length);
+  return `${MARK}${digestOf(text.slice(0, text.length - end.length))}${MARK}${end}`;
+}
+
+/** Whether a comment that perhaps had to be shortened calls it by this name. */
+export function isNameOf(inComment: string, name: string): boolean {
+  const [, digest, end] = SHORTENED.exec(inComment) ?? [];
+  if (end === undefined) return inComment === name;
+  return name.endsWith(end) && digestOf(name.slice(0, name.length - end.length)) === digest;
+}
+
+/** What is left of a name that had to be shortened; `undefined` if it is whole. */
+export function endOfShortened(inComment: string): string | undefined {
+  return SHORTENED.exec(inComment)?.[2];
+}
+
+function digestOf(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, DIGEST_DIGITS);
+}
 
 /** The end of the text, at most so many bytes, from a whole character on: names are cut at their beginning. */
 export function endOfText(text: string, bytes: number): string {
