@@ -136,8 +136,10 @@ async function runCallServer(options: CallServerOptions): Promise<number> {
 /** Reads and writes the messages of src/flows/collector-messages.ts. */
 async function runFlowCollector(options: CollectorOptions): Promise<number> {
   if (!beginCollector(options)) return EXIT_REFUSED;
-  console.error("not there yet");
-  return 1;
+  const { runFlowCollector: collect } = await import("../agent/flows/collector/flow-collector.ts");
+  const write = (text: string) => void process.stdout.write(text);
+  await collect({ environment: removeUntrustedVariables(), say, input: Bun.stdin.stream(), write }, stopSignal());
+  return 0;
 }
 
 async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }): Promise<number> {

@@ -29,12 +29,6 @@ export interface CollectorProcess {
   stop(how: "gently" | "hard"): void;
 }
 
-/**
- * Memory is scarce on a small node: what is free is returned to the kernel, and garbage is collected early. Code is compiled
- * as in any process that runs for long.
- */
-const COLLECTOR_TUNING = { BUN_JSC_smallHeapRAMFraction: "0.02" } as const;
-
 /** `command`: the arguments that start it. */
 export function startCollector(
   command: readonly string[],
@@ -42,7 +36,7 @@ export function startCollector(
 ): CollectorProcess {
   const child = Bun.spawn([OWN_PROGRAM, ...command], {
     argv0: identity.nodeAgent,
-    env: { ...environment, ...COLLECTOR_TUNING },
+    env: { ...environment },
     stdio: ["pipe", "pipe", "inherit"],
   });
   return {

@@ -37,7 +37,7 @@ export async function runCollector(followed: FollowedNetwork, means: RunMeans, s
   const conversation = new Conversation(followed, means);
   const loops = conversation.loops(AbortSignal.any([signal, ending.signal]));
   try {
-    await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
+    await Promise.race([Promise.all(loops), aborted(signal)]);
   } finally {
     ending.abort();
     await conversation.end();

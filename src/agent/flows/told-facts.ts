@@ -41,6 +41,8 @@ export class ToldFacts {
   private snapshot: ReplicaSnapshot<Values> | undefined;
   private settings: CollectorSettings | undefined;
   private rules: FlowRules | undefined;
+  private labelsSince: number | undefined;
+  private requestRules: readonly number[] = [];
   private areSlicesTold = false;
   private readonly deniedBefore = new Map<string, number>();
 
@@ -104,10 +106,21 @@ export class ToldFacts {
   /** Once a second. */
   tick(): void {
     this.book.expire();
+    this.tellLabels();
     const counts = this.rules?.denied() ?? [];
     const changed = counts.filter(([comment, packets]) => this.deniedBefore.get(comment) !== packets);
     for (const [comment, packets] of changed) this.deniedBefore.set(comment, packets);
     this.feed.setDenied(changed);
+  }
+
+  private tellLabels(): void {
+    const { labelsSince } = this.rules ?? {};
+    if (labelsSince !== undefined && labelsSince !== this.labelsSince) this.feed.setLabelsWritten(labelsSince);
+    this.labelsSince = labelsSince;
+    const numbers = this.rules?.rulesWithRequests() ?? [];
+    if (Bun.deepEquals(numbers, this.requestRules)) return;
+    this.requestRules = numbers;
+    this.feed.setRequestRules(numbers);
   }
 
   private async followRecords(stop: AbortSignal): Promise<void> {
@@ -186,10 +199,14 @@ export class ToldFacts {
       // What a former enforcement has said still holds for the connections of its time.
       if (rules === undefined) return;
       this.feed.setRules(rules.rules());
+      this.tellLabels();
       unfollow = rules.follow({
-        added: (added) => this.feed.addRules(added),
+        added: (added) => {
+          this.feed.addRules(added);
+          this.tellLabels();
+        },
         removed: (numbers) => this.feed.removeRules(numbers),
-        settingsChanged: () => {},
+        settingsChanged: () => this.tellLabels(),
       });
     };
     const leave = this.means.flows.followRules(follow);

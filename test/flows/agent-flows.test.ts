@@ -1,0 +1,147 @@
+/** The agent records flows of two containers with the real kernel, and root reads them over the socket of the node. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { flowSocketPath } from "../../src/config/run-directory.ts";
+import type { FlowAnswer, FlowExplanation } from "../../src/flows/flow-answer.ts";
+import type { FlowRecord } from "../../src/flows/flow-record.ts";
+import { identity } from "../../src/identity.ts";
+import { resourceKey } from "../../src/model/keys.ts";
+import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
+import type { Agent } from "../agent/agent.ts";
+import { type EnforcedPod, type EnforcedSite, openEnforcedSite } from "../policy/enforced-site.ts";
+import { hostProblem } from "../support/host.ts";
+import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const [OPEN, CLOSED] = [8080, 8081];
+const NEEDS = [hostProblem(), program("nft"), program("curl")];
+
+describe("flows of an agent", () => {
+  const test = testNeeding(...NEEDS);
+  let enforced: EnforcedSite;
+  let agent: Agent;
+  let client: EnforcedPod;
+  let server: EnforcedPod;
+  const listeners: Disposable[] = [];
+
+  beforeAll(async () => {
+    if (NEEDS.some((need) => need !== undefined)) return;
+    enforced = await openEnforcedSite("embedded");
+    agent = await enforced.startAgent();
+    [client, server] = [
+      await enforced.attach(await enforced.makePod("shop", "client")),
+      await enforced.attach(await enforced.makePod("shop", "server")),
+    ];
+    for (const port of [OPEN, CLOSED]) listeners.push(serveTcp(server.path, `port ${port}`, port));
+    const ingress = [{ action: "Allow" as const, protocol: "TCP", destination: { ports: [OPEN] } }];
+    await enforced.put("shop", "server", { types: ["Ingress"], ingress });
+    await pollUntil(async () => (await reply(CLOSED)) === "silence" && (await reply(OPEN)) !== "silence", "the policy");
+  });
+  afterAll(async () => {
+    for (const listener of listeners) listener[Symbol.dispose]();
+    await enforced?.[Symbol.asyncDispose]();
+  });
+
+  const reply = (port: number) => askTcp(client.path, server.addresses[0] ?? "", port);
+  const settings = async (spec: NodeAgentConfigurationSpec) => {
+    const key = resourceKey("nodeagentconfigurations", { name: "default" });
+    const value = nodeAgentConfiguration.write(nodeAgentConfiguration.make({ name: "default" }, spec));
+    await enforced.site.store.put([{ kind: "put", key, value }]);
+  };
+  const ask = async (target: string): Promise<readonly FlowAnswer[]> => {
+    const curl = ["curl", "-s", "--max-time", "10", "--unix-socket", flowSocketPath({}), `http://node${target}`];
+    const { stdout } = await enforced.site.host.run(curl);
+    return stdout
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as FlowAnswer);
+  };
+  const flows = async (port: number): Promise<readonly FlowRecord[]> =>
+    (await ask(`/flows?port=${port}`)).flatMap((answer) => ("flow" in answer ? [answer.flow] : []));
+  const collectors = async () => {
+    const script = `for file in /proc/[0-9]*/cmdline; do tr "\\0" " " < $file | grep -q "^${identity.nodeAgent} collect-flows" && echo $file; done`;
+    const { stdout } = await enforced.site.host.run(["sh", "-c", script]);
+    return [...stdout.matchAll(/^\/proc\/(\d+)\/cmdline$/gm)].map(([, pid]) => Number(pid));
+  };
+  test("switched off, nothing of it runs", async () => {
+    expect(await ask("/flows")).toEqual([]);
+    expect((await enforced.table()).includes("ct label")).toBe(false);
+  });
+
+  test("switched on, an allowed connection has names, the rule that accepted it, and bytes", async () => {
+    await settings({ flows: "Enabled", prometheusMetricsEnabled: true, prometheusMetricsHost: "127.0.0.1" });
+    await pollUntil(async () => (await enforced.table()).includes("ct label"), "rules that write labels");
+    await pollUntil(async () => (await ask("/flows")).length > 0, "the collector to answer");
+    expect(await reply(OPEN)).toContain(`port ${OPEN}`);
+    // Otherwise the kernel keeps a closed connection for two minutes.
+    const kept = "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait";
+    await enforced.site.host.must(["sh", "-c", `echo 1 > ${kept}`]);
+    await enforced.site.host.must(["sh", "-c", `echo 1 > ${kept.replace("time_wait", "close")}`]);
+    const { length } = await flows(OPEN);
+    expect(await reply(OPEN)).toContain(`port ${OPEN}`);
+    await pollUntil(async () => (await flows(OPEN)).length > length, "the connection to be visible", 2_000);
+    const found = async () => (await flows(OPEN)).filter(({ verdict }) => verdict === "allowed");
+    await pollUntil(
+      async () => (await found()).some(({ state, received }) => state === "ended" && received.bytes > 0),
+      "its end",
+      100_000,
+    );
+    const flow = (await found()).find(({ state }) => state === "ended");
+
+    expect(flow).toMatchObject({
+      ...{ protocol: 6, family: 4, direction: "both", verdict: "allowed" },
+      source: { address: client.addresses[0], kind: expect.stringMatching(/^(pod|container)$/) },
+      destination: { address: server.addresses[0], port: OPEN, kind: expect.stringMatching(/^(pod|container)$/) },
+    });
+    expect(flow?.decisions).toContainEqual({
+      point: "workload ingress",
+      verdict: "allow",
+      rule: "shop/server ingress 0",
+    });
+    for (const count of [flow?.sent, flow?.received]) {
+      expect(count?.packets).toBeGreaterThan(2);
+      expect(count?.bytes).toBeGreaterThan(100);
+    }
+  });
+
+  test("a denied connection names the end of the tier that denied it, and is explained", async () => {
+    expect(await reply(CLOSED)).toBe("silence");
+    const found = async () => (await flows(CLOSED)).filter(({ verdict }) => verdict === "denied");
+    await pollUntil(async () => (await found()).length > 0, "the denied packets");
+    const [flow] = await found();
+
+    expect(flow).toMatchObject({ state: "denied", destination: { address: server.addresses[0], port: CLOSED } });
+    expect(flow?.decisions.at(-1)).toEqual({
+      ...{ point: "workload ingress", verdict: "deny", rule: "tier default ingress default" },
+    });
+    let explanation: FlowExplanation | undefined;
+    await pollUntil(async () => {
+      const [answer] = await ask(`/explanation?id=${encodeURIComponent(flow?.id ?? "")}`);
+      explanation = answer !== undefined && "explanation" in answer ? answer.explanation : undefined;
+      return explanation?.sides !== undefined;
+    }, "the explanation");
+    expect(explanation?.missing).toEqual([]);
+    expect(explanation?.sides?.at(-1)).toMatchObject({ direction: "ingress", verdict: "denied" });
+  });
+
+  test("a collector that is killed is started again, and none is left after the agent", async () => {
+    const [pid] = await collectors();
+    expect(pid).toBeDefined();
+    await enforced.site.host.must(["kill", "-KILL", String(pid)]);
+    await pollUntil(async () => (await collectors()).some((other) => other !== pid), "another collector");
+    await pollUntil(async () => (await flows(OPEN)).length > 0, "the history of the former one");
+    await agent.signal("KILL");
+    await agent.ended;
+    await pollUntil(async () => (await collectors()).length === 0, "the collector to end with its agent");
+    agent = await enforced.startAgent();
+    await pollUntil(async () => (await flows(OPEN)).length > 0, "the collector of the next agent");
+  });
+
+  test("switched off again, the collector ends, and rules write no labels", async () => {
+    await settings({ flows: "Disabled" });
+    await pollUntil(async () => (await collectors()).length === 0, "the collector to end");
+    await pollUntil(async () => !(await enforced.table()).includes("ct label"), "rules without labels");
+    expect(await enforced.site.host.run(["test", "-e", flowSocketPath({})])).toMatchObject({ code: 1 });
+    expect(agent.log()).not.toContain("[ERROR]");
+  });
+});
