@@ -14,8 +14,7 @@ import {
 
 const NAMESPACES = ["ns-red", "ns-green", "ns-blue"] as const;
 const KINDS = ["pod", "container", "host", "service", "network set", "outside"] as const;
-const hiddenId = () => "hidden";
-const NOTHING: Sight = { everyPod: false, nodes: false, podsOf: new Set(), hiddenId };
+const NOTHING: Sight = { everyPod: false, nodes: false, podsOf: new Set() };
 
 /** Every text that says who it is contains `secret-TAG`, and the namespace. */
 function endOf(tag: string, kind: FlowEnd["kind"], namespace: string): FlowEnd {
@@ -34,9 +33,8 @@ function endOf(tag: string, kind: FlowEnd["kind"], namespace: string): FlowEnd {
 const end = (tag: string) =>
   fc.tuple(fc.constantFrom(...KINDS), fc.constantFrom(...NAMESPACES)).map(([kind, name]) => endOf(tag, kind, name));
 
-/** An ID begins with the name of the node. */
 function idOn(tag: string) {
-  return { id: `secret-${tag}-node-1`, node: `secret-${tag}-node`, relatedTo: `secret-${tag}-node-0` };
+  return { id: "00ff", node: `secret-${tag}-node`, relatedTo: `6 secret-${tag} to others` };
 }
 
 const record = fc
@@ -64,7 +62,7 @@ const record = fc
 
 const sight = fc
   .record({ everyPod: fc.boolean(), nodes: fc.boolean(), podsOf: fc.subarray([...NAMESPACES]) })
-  .map((given): Sight => ({ ...given, podsOf: new Set(given.podsOf), hiddenId }));
+  .map((given): Sight => ({ ...given, podsOf: new Set(given.podsOf) }));
 
 function isListed({ kind, namespace }: FlowEnd, { everyPod, nodes, podsOf }: Sight): boolean {
   if (kind === "host") return nodes;
@@ -106,7 +104,7 @@ describe("visibleFlow()", () => {
   test("changes nothing for whoever may list everything", () => {
     fc.assert(
       fc.property(record, (flow) => {
-        expect(visibleFlow(flow, { everyPod: true, nodes: true, podsOf: new Set(), hiddenId })).toEqual(flow);
+        expect(visibleFlow(flow, { everyPod: true, nodes: true, podsOf: new Set() })).toEqual(flow);
       }),
     );
   });
@@ -118,7 +116,6 @@ describe("visibleFlow()", () => {
           everyPod: first.everyPod || second.everyPod,
           nodes: first.nodes || second.nodes,
           podsOf: first.podsOf.union(second.podsOf),
-          hiddenId,
         };
         const [less, whole] = [visibleFlow(flow, first), visibleFlow(flow, more)];
         if (less === undefined) return;
@@ -201,7 +198,7 @@ describe("visibleExplanation()", () => {
   });
 
   test("has no side whose policies the reader may not list", () => {
-    const given = { everyPod: true, nodes: true, podsOf: new Set<string>(), hiddenId };
+    const given = { everyPod: true, nodes: true, podsOf: new Set<string>() };
     const sidesFor = (mayList: (namespace: string | undefined) => boolean) =>
       visibleExplanation(explanation, given, mayList)?.sides?.map(({ direction }) => direction);
 

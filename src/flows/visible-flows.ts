@@ -15,8 +15,6 @@ export interface Sight {
   readonly nodes: boolean;
   /** Namespaces whose pods. */
   readonly podsOf: ReadonlySet<string>;
-  /** In place of the ID of a record whose node is hidden: the ID begins with its name. The same each time for one reader. */
-  readonly hiddenId: (id: string) => string;
 }
 
 /** In place of the name of a node. */
@@ -49,12 +47,12 @@ export function visibleFlow(flow: FlowRecord, sight: Sight): FlowRecord | undefi
   const shown = endsOf(flow).filter((end) => mayList(end, sight));
   if (shown.length === 0) return undefined;
   const owners = { source, destination: backend ?? destination };
-  const { id, node, relatedTo, ...rest } = others;
+  const { node, relatedTo, ...rest } = others;
   const isNodeShown = shown.some((end) => nodeOf(end) === node);
   return {
     ...rest,
-    ...(isNodeShown ? { id, node } : { id: sight.hiddenId(id), node: HIDDEN_NODE }),
-    ...(relatedTo === undefined ? {} : { relatedTo: isNodeShown ? relatedTo : sight.hiddenId(relatedTo) }),
+    node: isNodeShown ? node : HIDDEN_NODE,
+    ...(relatedTo !== undefined && (isNodeShown || ID_PATTERN.test(relatedTo)) ? { relatedTo } : {}),
     source: visibleEnd(source, sight),
     destination: visibleEnd(destination, sight),
     ...(backend === undefined ? {} : { backend: visibleEnd(backend, sight) }),
@@ -63,6 +61,9 @@ export function visibleFlow(flow: FlowRecord, sight: Sight): FlowRecord | undefi
     ),
   };
 }
+
+/** An ID tells nothing; a tuple in words has addresses of other ends. */
+const ID_PATTERN = /^\w+$/;
 
 /** Where a visible end runs is not a secret; where the other one runs is. */
 function nodeOf({ kind, name, node }: FlowEnd): string | undefined {

@@ -3,7 +3,6 @@
  * away counts within `FRESH_MILLISECONDS`.
  */
 
-import { createHmac, randomBytes } from "node:crypto";
 import type { Sight } from "../../flows/visible-flows.ts";
 import { FLOWS_API, PRODUCT_API } from "../../identity.ts";
 import type { KubeClient, KubeRequest } from "../../kube/api.ts";
@@ -74,14 +73,6 @@ export class AccessReviews {
 const PODS = { verb: "list", group: "", resource: "pods" } as const;
 const NODES = { verb: "list", group: "", resource: "nodes" } as const;
 
-/** Node names can be guessed: without the key nobody can try which of them it was. */
-const ID_KEY = randomBytes(32);
-const ID_DIGITS = 20;
-
-function hiddenId(id: string): string {
-  return `hidden-${createHmac("sha256", ID_KEY).update(id).digest("hex").slice(0, ID_DIGITS)}`;
-}
-
 /** What one caller sees; asked for namespaces as they occur. */
 export class CallerSight {
   private constructor(
@@ -109,7 +100,6 @@ export class CallerSight {
     }
     return {
       ...this.whole,
-      hiddenId,
       podsOf: new Set(namespaces.filter((namespace) => this.known.get(namespace) === true)),
     };
   }

@@ -176,7 +176,7 @@ class Collector {
     const { options } = this;
     const sink = await options.openSink(settings);
     const [names, rules] = [this.#names, this.#rules];
-    const ids = new FlowIds(settings.node, this.#now());
+    const ids = new FlowIds();
     const follower = new ConnectionFollower(settings, names, rules, new AddressTexts(MOST_TEXTS), ids, this.#limits);
     if (this.#labelsSince !== undefined) follower.noteLabelsSince(this.#labelsSince);
     follower.adopt(sink.openRecords(MOST_FORMER));

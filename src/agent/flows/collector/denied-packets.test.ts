@@ -24,7 +24,7 @@ const records = (now: number) => denied.flush(now).map(({ record }) => record);
 beforeEach(() => {
   names = new EndNames({ most: 50, mostAskedPerSecond: 100 });
   names.learn([["10.0.0.2", { kind: "pod", namespace: "shop", name: "db", isLocal: true }]]);
-  denied = new DeniedPackets("node-1", names, new FlowIds("node-1", START));
+  denied = new DeniedPackets("node-1", names, new FlowIds());
 });
 
 describe("DeniedPackets", () => {

@@ -89,7 +89,6 @@ const BOTH = [
 ] as const;
 const LIMITS: FollowLimits = { mostConnections: 100, mostLeftOut: 50 };
 
-let begun = 0;
 let names: EndNames;
 let rules: RuleDecisions;
 let follower: ConnectionFollower;
@@ -109,7 +108,7 @@ function begin(limits = LIMITS, mostPerSecond = 1_000): ConnectionFollower {
     names,
     rules,
     new AddressTexts(100),
-    new FlowIds("node-1", START + begun++),
+    new FlowIds(),
     limits,
   );
   follower.noteLabelsSince(START - 10 * SECOND);
@@ -481,5 +480,20 @@ describe("ConnectionFollower, looks at the table", () => {
     look(START + 120 * SECOND);
     expect(records(START + 120 * SECOND)).toMatchObject([{ state: "ended" }]);
     expect(follower.size).toBe(0);
+  });
+});
+
+describe("FlowIds", () => {
+  test("tell neither the number of a flow nor that two are of one node", () => {
+    const ids = new FlowIds();
+    const texts = Array.from({ length: 1_000 }, () => ids.text(ids.next()));
+
+    expect(new Set(texts).size).toBe(1_000);
+    for (const text of texts) expect(text).toMatch(/^[0-9a-f]{20}$/);
+    expect(new Set(texts.map((text) => text.slice(0, 4))).size).toBeGreaterThan(950);
+    expect(new Set(texts.map((text) => text.slice(-4))).size).toBeGreaterThan(950);
+    // The same each time, another one in another collector.
+    expect(ids.text(1)).toBe(texts[0] ?? "");
+    expect(new FlowIds().text(1)).not.toBe(texts[0] ?? "");
   });
 });

@@ -8,6 +8,7 @@
  * An event of the beginning has the label and no counters, one of the end has counters and no label: both are joined here. What
  * is followed is bounded, and everything that is left out is counted. Pure: time and messages are arguments, records are results.
  */
+import { type Cipheriv, createCipheriv, randomBytes } from "node:crypto";
 import type { FlowDecision, FlowRecord } from "../../../flows/flow-record.ts";
 import { STATUS, type TrackedMessage, type TrackedTuple } from "../../../linux/conntrack-message.ts";
 import type { CollectorLosses, SeenFlow } from "../flow-sink.ts";
@@ -37,14 +38,16 @@ export interface FollowedFlows {
   readonly overLimit: readonly FlowRecord[];
 }
 
-/** Numbers the records of one collector. */
+/**
+ * Numbers the records of one collector. An ID is shown to readers who may know neither the node nor how much others do there: it
+ * is the number, encrypted with a key of this collector. So it tells nothing, and is unique in the cluster.
+ */
 export class FlowIds {
   #last = 0;
-  readonly #prefix: string;
+  readonly #cipher: Cipheriv;
 
-  /** `startedAt`: of the collector, in milliseconds since 1970. */
-  constructor(node: string, startedAt: number) {
-    this.#prefix = `${node}-${startedAt.toString(RADIX)}`;
+  constructor(key: Uint8Array = randomBytes(ID_KEY_BYTES)) {
+    this.#cipher = createCipheriv("aes-128-ecb", key, null).setAutoPadding(false);
   }
 
   next(): number {
@@ -53,7 +56,9 @@ export class FlowIds {
   }
 
   text(number: number): string {
-    return `${this.#prefix}-${number.toString(RADIX)}`;
+    const block = Buffer.alloc(ID_KEY_BYTES);
+    block.writeUIntBE(number, 0, MOST_NUMBER_BYTES);
+    return this.#cipher.update(block).toString("hex", 0, ID_BYTES);
   }
 }
 
@@ -68,7 +73,11 @@ type Losses = { -readonly [Loss in keyof CollectorLosses]: number };
 /** A record waits so long for names, and its names may change so long: a pod that was just created is not known yet. */
 const NAMES_MILLISECONDS = 700;
 const SETTLED_MILLISECONDS = 2_500;
-const RADIX = 36;
+/** A block of the cipher is as long as its key. */
+const ID_KEY_BYTES = 16;
+const MOST_NUMBER_BYTES = 6;
+/** Enough that no two collectors have the same one. */
+const ID_BYTES = 10;
 const IPIP = 4;
 const UDP = 17;
 const LOOPBACK_NETWORK = 127;
