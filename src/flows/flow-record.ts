@@ -105,6 +105,8 @@ export const flowLossesSchema = v.object({
   overCapacity: v.number(),
   /** Denied packets beyond the limit of their rules. */
   deniedSuppressed: v.number(),
+  /** Records in which an end may be `outside` only because nobody has said in time who it is. */
+  namesUnknown: v.number(),
   /** Records that could not be written to the history: full disk, damaged file. */
   notStored: v.number(),
   /** Records that did not fit into the file of JSON lines. */

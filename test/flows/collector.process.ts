@@ -19,6 +19,7 @@ let losses: CollectorLosses = {
   overLimit: 0,
   overCapacity: 0,
   deniedSuppressed: 0,
+  namesUnknown: 0,
 };
 
 await collectFlows(

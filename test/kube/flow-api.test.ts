@@ -36,7 +36,7 @@ const NAMESPACE = "kube-system";
 const ROLE = "controllers-kubernetes";
 const PATH = `/apis/${FLOWS_API.group}/${FLOWS_API.version}`;
 const LOSSES = {
-  ...{ kernelOverruns: 1, rulesUnknown: 0, overLimit: 0, overCapacity: 0, deniedSuppressed: 0 },
+  ...{ kernelOverruns: 1, rulesUnknown: 0, overLimit: 0, overCapacity: 0, deniedSuppressed: 0, namesUnknown: 0 },
   ...{ notStored: 0, notLogged: 0, withoutCollector: 0 },
 };
 

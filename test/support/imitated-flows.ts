@@ -92,6 +92,7 @@ export const NO_LOSSES: FlowLosses = {
   overLimit: 0,
   overCapacity: 0,
   deniedSuppressed: 0,
+  namesUnknown: 0,
   notStored: 0,
   notLogged: 0,
   withoutCollector: 0,

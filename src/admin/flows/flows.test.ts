@@ -406,8 +406,9 @@ describe("what is missing", () => {
       Note: node node-1: there were more new connections than flowsPerSecond: 3 connections only in the sums (flows top, flows graph)
       Note: node node-1: too many connections at a time: 4 connections not followed any more
       Note: node node-1: there were more denied packets than flowDeniedPerSecond: 5 packets without a flow
-      Note: node node-1: 6 flows could not be written to the history
-      Note: node node-1: 7 flows could not be written to flowLogFile
+      Note: node node-1: the agent did not say in time who the ends of 6 flows are: "outside" may be wrong there
+      Note: node node-1: 7 flows could not be written to the history
+      Note: node node-1: 8 flows could not be written to flowLogFile
       Note: node node-1: nothing was recorded for 2 min 5 s: the agent did not run
       "
     `);

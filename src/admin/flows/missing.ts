@@ -24,6 +24,11 @@ const WORDS: readonly (readonly [keyof FlowLosses, (count: number) => string])[]
     "deniedSuppressed",
     (count) => `there were more denied packets than flowDeniedPerSecond: ${counted(count, "packet")} without a flow`,
   ],
+  [
+    "namesUnknown",
+    (count) =>
+      `the agent did not say in time who the ends of ${counted(count, "flow")} are: "outside" may be wrong there`,
+  ],
   ["notStored", (count) => `${counted(count, "flow")} could not be written to the history`],
   ["notLogged", (count) => `${counted(count, "flow")} could not be written to flowLogFile`],
 ];

@@ -347,6 +347,7 @@ class CollectorWork {
   #tellFacts(): void {
     const suppressed = this.parts.denied.takeSuppressed(this.#now()) + this.parts.denied.takeLost();
     if (suppressed > 0) this.follower.noteSuppressed(suppressed);
+    this.follower.noteNamesUnknown(this.parts.denied.takeNamesUnknown());
     const losses = this.follower.losses;
     const said = JSON.stringify(losses);
     if (said !== this.#saidLosses) this.sink.noteLosses(losses);

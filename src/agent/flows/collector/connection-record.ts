@@ -2,7 +2,7 @@
 import { serviceKey } from "../../../flows/collector-messages.ts";
 import type { FlowDecision, FlowEnd, FlowRecord, Point, UnknownRule } from "../../../flows/flow-record.ts";
 import { type ConnectionStore, MARK } from "./connection-store.ts";
-import { type AddressTexts, type EndNames, type NamedEnd, OUTSIDE } from "./end-names.ts";
+import { type AddressTexts, type Asking, type EndNames, type NamedEnd, OUTSIDE } from "./end-names.ts";
 import type { LabelMeaning } from "./rule-decisions.ts";
 
 const ICMP: ReadonlySet<number> = new Set([1, 58]);
@@ -33,23 +33,23 @@ function isMasqueraded({ store, row }: Row): boolean {
 }
 
 /**
- * Looks up the names of the ends and keeps them with the row. Returns whether all are known; what is not known is outside
- * meanwhile. `asks`: whether the agent may be asked.
+ * Looks up the names of the ends and keeps them with the row. Returns whether all are known; what is not known stays as it was,
+ * at first outside. `asking`: whether the agent may be asked.
  */
 export function nameEnds(
   { store, row }: Row,
-  { names, texts, now, asks }: { names: EndNames; texts: AddressTexts; now: number; asks: "asks" | "asks not" },
+  { names, texts, now, asking }: { names: EndNames; texts: AddressTexts; now: number; asking: Asking },
 ): boolean {
-  const find = (key: string) => (asks === "asks" ? names.find(key, now) : names.peek(key));
+  const find = (key: string) => names.find(key, now, asking);
   const text = (which: number) => texts.of(store.family, store.addresses, store.addressAt(row, which));
   const source = find(text(ADDRESS.source));
   const destination = find(text(ADDRESS.destination));
-  store.sources[row] = source ?? OUTSIDE;
-  store.destinations[row] = destination ?? OUTSIDE;
+  store.sources[row] = source ?? store.sources[row] ?? OUTSIDE;
+  store.destinations[row] = destination ?? store.destinations[row] ?? OUTSIDE;
   if (!isForwarded({ store, row })) return source !== undefined && destination !== undefined;
   const key = serviceKey(text(ADDRESS.destination), store.protocols[row] ?? 0, destinationPort(store, row));
   const [service, backend] = [find(key), find(text(ADDRESS.replySource))];
-  store.backends[row] = backend ?? OUTSIDE;
+  store.backends[row] = backend ?? store.backends[row] ?? OUTSIDE;
   if (service?.shown.kind === "service") store.destinations[row] = service;
   return (
     source !== undefined &&

@@ -56,6 +56,22 @@ describe("DeniedPackets", () => {
     expect(again?.id).not.toBe(first?.id ?? "");
   });
 
+  test("an end that nobody named is counted, and a late answer names it", () => {
+    denied.add(head(40_000), `wi ${RULE}`, { now: START });
+    records(START + SECOND);
+    records(START + 10 * SECOND);
+    names.learn([["198.51.100.1", { kind: "pod", namespace: "shop", name: "web" }]]);
+    expect(records(START + 15 * SECOND)).toMatchObject([{ source: { kind: "pod", name: "web" } }]);
+    records(START + 30 * SECOND);
+    expect(denied.takeNamesUnknown()).toBe(0);
+
+    names = new EndNames({ most: 50, mostAskedPerSecond: 100 });
+    denied = new DeniedPackets("node-1", names, new FlowIds());
+    denied.add(head(40_000), `wi ${RULE}`, { now: START });
+    for (const second of [1, 10, 30]) records(START + second * SECOND);
+    expect(denied.takeNamesUnknown()).toBe(1);
+  });
+
   test("the same packet at another point, or by another rule, is another record", () => {
     for (const prefix of [`wi ${RULE}`, `we ${RULE}`, "wi no profile allows it, ingress"])
       denied.add(head(40_000), prefix, { now: START });

@@ -66,6 +66,7 @@ export class DeniedPackets {
   readonly #attempts = new Map<string, Attempt>();
   readonly #denials = new Map<string, Denials>();
   #lost = 0;
+  #namesUnknown = 0;
 
   constructor(
     private readonly node: string,
@@ -148,9 +149,18 @@ export class DeniedPackets {
       if (!attempt.isHandedOn && !attempt.isNamed && age < NAMES_MILLISECONDS) continue;
       if (!attempt.isSettled && age >= SETTLED_MILLISECONDS) this.#settle(attempt, now);
       if (attempt.hasChanged) records.push(this.#handOn(attempt));
-      if (now - attempt.end > SAME_ATTEMPT_MILLISECONDS) this.#attempts.delete(key);
+      if (now - attempt.end <= SAME_ATTEMPT_MILLISECONDS) continue;
+      if (!attempt.isNamed) this.#namesUnknown += 1;
+      this.#attempts.delete(key);
     }
     return records;
+  }
+
+  /** Records whose ends nobody has named, since the last call. */
+  takeNamesUnknown(): number {
+    const count = this.#namesUnknown;
+    this.#namesUnknown = 0;
+    return count;
   }
 
   #denialsOf(rule: string): Denials {
@@ -162,12 +172,11 @@ export class DeniedPackets {
   }
 
   #name(attempt: Attempt, now: number): void {
-    const { source, destination } = attempt.head;
-    const from = this.names.find(formatAddress(source.address), now);
+    const from = this.names.find(formatAddress(attempt.head.source.address), now);
     const to = this.#destination(attempt.head, now);
-    attempt.source = from ?? OUTSIDE;
-    attempt.destination = to ?? OUTSIDE;
-    attempt.isNamed = from !== undefined && destination !== undefined && to !== undefined;
+    attempt.source = from ?? attempt.source;
+    attempt.destination = to ?? attempt.destination;
+    attempt.isNamed = from !== undefined && to !== undefined;
   }
 
   /** The packet may not be translated yet: a rule of the workload itself judges after that. */
@@ -182,7 +191,7 @@ export class DeniedPackets {
   #settle(attempt: Attempt, now: number): void {
     const { source, destination } = attempt;
     this.#name(attempt, now);
-    attempt.isSettled = true;
+    attempt.isSettled = attempt.isNamed;
     if (source !== attempt.source || destination !== attempt.destination) attempt.hasChanged = true;
   }
 

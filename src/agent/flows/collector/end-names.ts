@@ -2,6 +2,9 @@
  * Who has which address, as the agent has told. What is not known is asked for, in batches, and remembered; the names that were
  * not needed for the longest time are forgotten. The addresses of this node are pushed by the agent, and always known.
  *
+ * So many questions are asked in a second. Half of them are kept for addresses near one that has a name, so that a scan of
+ * random addresses does not hide who the pods are.
+ *
  * Pure: questions are collected here, and sent by the caller.
  */
 import type { EndName } from "../../../flows/collector-messages.ts";
@@ -31,7 +34,13 @@ export interface NameLimits {
   readonly mostAskedPerSecond: number;
 }
 
+/** `asks near`: only for addresses that probably have a name. */
+export type Asking = "asks" | "asks near" | "asks not";
+
 const ASKED_AGAIN_MILLISECONDS = 5_000;
+/** Of the questions of a second, for addresses that are not near a known one. */
+const FAR_SHARE = 0.5;
+const MOST_NETWORKS = 10_000;
 /** This part of the names is forgotten at once: looking for the oldest takes time. */
 const FORGOTTEN_PART = 4;
 
@@ -41,22 +50,27 @@ export class EndNames {
   readonly #localWorkloads = new Set<string>();
   #questions = new Set<string>();
   #forgotten: string[] = [];
+  /** Where pods, hosts and Services are. */
+  readonly #networks = new Set<string>();
   #second = 0;
   #askedInSecond = 0;
+  #farInSecond = 0;
 
   constructor(private readonly limits: NameLimits) {}
 
-  /** `undefined`: not known yet, and asked for if that was not done before. */
-  find(key: string, now: number): NamedEnd | undefined {
+  /** `undefined`: nobody has answered yet; asked for if that was not done before. */
+  find(key: string, now: number, asking: Asking = "asks"): NamedEnd | undefined {
+    if (asking === "asks not") return this.peek(key);
     const local = this.#local.get(key);
     if (local !== undefined) return local;
     const known = this.#known.get(key);
     if (known !== undefined) {
       known.usedAt = now;
-      if (known.end === undefined && now - known.askedAt > ASKED_AGAIN_MILLISECONDS) this.#ask(key, known, now);
+      if (known.end === undefined && now - known.askedAt > ASKED_AGAIN_MILLISECONDS && this.#mayAsk(key, asking, now))
+        this.#ask(key, known, now);
       return known.end;
     }
-    if (!this.#mayAsk(now)) return undefined;
+    if (!this.#mayAsk(key, asking, now)) return undefined;
     const added = { end: undefined, usedAt: now, askedAt: now };
     this.#known.set(key, added);
     this.#ask(key, added, now);
@@ -77,6 +91,7 @@ export class EndNames {
   learn(names: readonly (readonly [key: string, name: EndName])[]): void {
     for (const [key, name] of names) {
       const end = namedEnd(name);
+      if (HAS_NEIGHBOURS.has(name.kind) && this.#networks.size < MOST_NETWORKS) this.#networks.add(networkOf(key));
       const isWorkload = end.isLocal && (name.kind === "pod" || name.kind === "container");
       if (isWorkload) this.#localWorkloads.add(key);
       else this.#localWorkloads.delete(key);
@@ -102,10 +117,15 @@ export class EndNames {
     return forgotten;
   }
 
-  #mayAsk(now: number): boolean {
+  #mayAsk(key: string, asking: Asking, now: number): boolean {
     const second = Math.floor(now / 1_000);
-    if (second !== this.#second) [this.#second, this.#askedInSecond] = [second, 0];
-    return this.#askedInSecond < this.limits.mostAskedPerSecond;
+    if (second !== this.#second) [this.#second, this.#askedInSecond, this.#farInSecond] = [second, 0, 0];
+    const { mostAskedPerSecond } = this.limits;
+    if (this.#askedInSecond >= mostAskedPerSecond) return false;
+    if (this.#networks.has(networkOf(key))) return true;
+    if (asking === "asks near" || this.#farInSecond >= mostAskedPerSecond * FAR_SHARE) return false;
+    this.#farInSecond += 1;
+    return true;
   }
 
   #ask(key: string, known: KnownName, now: number): void {
@@ -121,6 +141,14 @@ export class EndNames {
       if (!this.#questions.delete(key)) this.#forgotten.push(key);
     }
   }
+}
+
+const HAS_NEIGHBOURS: ReadonlySet<EndName["kind"]> = new Set(["pod", "container", "host", "service"]);
+
+/** The first two parts of an address: a /16 of IPv4, at most a /32 of IPv6. `key`: it, or that of a Service. */
+function networkOf(key: string): string {
+  const separator = key.includes(":") ? ":" : ".";
+  return key.slice(0, key.indexOf(separator, key.indexOf(separator) + 1));
 }
 
 /** What a former record says of an end. */

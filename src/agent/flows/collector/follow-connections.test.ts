@@ -167,6 +167,7 @@ describe("ConnectionFollower", () => {
       overLimit: 0,
       overCapacity: 0,
       deniedSuppressed: 0,
+      namesUnknown: 0,
     });
   });
 
@@ -345,6 +346,31 @@ describe("ConnectionFollower, names", () => {
     expect(records(START + 9 * SECOND)).toMatchObject([{ state: "ended", destination: { name: "pod" } }]);
   });
 
+  test("a late answer still names the end", () => {
+    const out: Ends = { from: "10.0.0.1:40000", to: "10.0.3.5:443" };
+    follower.begins(told({ ...out, rules: [["workload egress", 1]] }), START);
+    follower.ended(told(out), START + 10);
+    expect(records(START + SECOND)).toMatchObject([{ destination: { kind: "outside" } }]);
+    expect(records(START + SETTLED)).toEqual([]);
+    names.learn([["10.0.3.5", { kind: "pod", namespace: "new", name: "pod" }]]);
+    const later = [0, 1, 2, 3].flatMap((flush) => records(START + 20 * SECOND + flush));
+    expect(later).toMatchObject([{ state: "ended", destination: { kind: "pod", name: "pod" } }]);
+    expect([follower.size, follower.losses.namesUnknown]).toEqual([0, 0]);
+  });
+
+  test("an end that nobody named is counted, also of a connection that is only summed", () => {
+    begin(LIMITS, 1);
+    for (const port of [1, 2]) {
+      const out: Ends = { from: `10.0.0.1:${port}`, to: "203.0.113.5:443" };
+      follower.begins(told({ ...out, id: port, rules: [["workload egress", 1]] }), START);
+      follower.ended(told({ ...out, id: port }), START + 10);
+    }
+    expect(records(START + SECOND)).toHaveLength(1);
+    expect(follower.losses).toMatchObject({ overLimit: 1, namesUnknown: 1 });
+    records(START + 31 * SECOND);
+    expect([follower.size, follower.losses.namesUnknown]).toEqual([0, 2]);
+  });
+
   test("names the Service and its backend, and the address that the backend sees", () => {
     names.learn([["10.0.0.9", { kind: "pod", namespace: "shop", name: "api", node: "node-2" }]]);
     const ends = { from: "10.0.0.1:40000", to: "10.96.0.7:80", answers: "10.0.0.9:8080", seenAs: "192.0.2.1:61000" };
@@ -366,9 +392,9 @@ describe("ConnectionFollower, names", () => {
   });
 
   test("names are bounded: the oldest are forgotten, and the agent is told", () => {
-    for (let index = 1; index <= 60; index++) names.find(`198.51.100.${index}`, START + index);
+    for (let index = 1; index <= 60; index++) names.find(`198.51.100.${index}`, START + 100 * index);
     names.takeQuestions();
-    for (let index = 61; index <= 70; index++) names.find(`198.51.100.${index}`, START + index);
+    for (let index = 61; index <= 70; index++) names.find(`198.51.100.${index}`, START + 100 * index);
     const forgotten = names.takeForgotten();
     expect(forgotten).toContain("198.51.100.20");
     expect(forgotten).not.toContain("198.51.100.60");
@@ -377,6 +403,12 @@ describe("ConnectionFollower, names", () => {
   test("a flood of addresses asks for few of them", () => {
     for (let index = 0; index < 5_000; index++) names.find(`key ${index}`, START);
     expect(names.takeQuestions().length).toBeLessThanOrEqual(100);
+  });
+
+  test("a flood of strange addresses leaves questions for addresses near known ones", () => {
+    for (let index = 0; index < 500; index++) names.find(`198.51.${index % 250}.${index}`, START);
+    names.find("10.0.7.7", START);
+    expect(names.takeQuestions()).toContain("10.0.7.7");
   });
 });
 

@@ -14,7 +14,7 @@ import { STATUS, type TrackedMessage, type TrackedTuple } from "../../../linux/c
 import type { CollectorLosses, SeenFlow } from "../flow-sink.ts";
 import { answering, hasPorts, nameEnds, recordOf } from "./connection-record.ts";
 import { ConnectionStore, MARK } from "./connection-store.ts";
-import { type AddressTexts, type EndNames, endOfRecord, type NamedEnd } from "./end-names.ts";
+import { type AddressTexts, type Asking, type EndNames, endOfRecord, type NamedEnd } from "./end-names.ts";
 import type { RuleDecisions } from "./rule-decisions.ts";
 
 export interface FollowLimits {
@@ -73,6 +73,11 @@ type Losses = { -readonly [Loss in keyof CollectorLosses]: number };
 /** A record waits so long for names, and its names may change so long: a pod that was just created is not known yet. */
 const NAMES_MILLISECONDS = 700;
 const SETTLED_MILLISECONDS = 2_500;
+/** From this many on, the names of those that wait are looked at in turns. */
+const MANY_WAIT = 5_000;
+const FLUSHES_OF_WAITING = 4;
+/** While the agent compiles policy it does not answer. */
+const ANSWERED_MILLISECONDS = 30_000;
 /** A block of the cipher is as long as its key. */
 const ID_KEY_BYTES = 16;
 const MOST_NUMBER_BYTES = 6;
@@ -109,11 +114,13 @@ export class ConnectionFollower {
     overLimit: 0,
     overCapacity: 0,
     deniedSuppressed: 0,
+    namesUnknown: 0,
   };
   readonly #scratchLabel = new Uint32Array(4);
   #second = 0;
   #begunInSecond = 0;
   #searches = 0;
+  #flushes = 0;
   #lastOverrun = Number.NEGATIVE_INFINITY;
   #knowsHostPoints = false;
   /** Earlier connections without a label are older than the rules that write one. */
@@ -165,6 +172,11 @@ export class ConnectionFollower {
   /** A rule has denied so many more packets than it has reported. */
   noteSuppressed(packets: number): void {
     this.#losses.deniedSuppressed += packets;
+  }
+
+  /** So many records of denied packets do not say who the ends are. */
+  noteNamesUnknown(records: number): void {
+    this.#losses.namesUnknown += records;
   }
 
   begins(message: TrackedMessage, now: number): void {
@@ -228,9 +240,10 @@ export class ConnectionFollower {
   /** The records that are new or have changed since the last call. */
   flush(now: number): FollowedFlows {
     this.#searches = 0;
+    this.#flushes += 1;
     for (const store of [this.#stores[4], this.#stores[6]]) {
       this.#settle(store, now);
-      this.#handOnChanged(store);
+      this.#handOnChanged(store, now);
     }
     const flows = { records: this.#records, overLimit: this.#overLimit };
     this.#records = [];
@@ -298,9 +311,12 @@ export class ConnectionFollower {
 
   /** The question goes out at once, so that the answer is there when the record is made. */
   #ask(store: ConnectionStore, row: number, now: number): void {
-    const asks = hasMark(store, row, MARK.overLimit) ? "asks not" : "asks";
-    const isNamed = nameEnds({ store, row }, { names: this.names, texts: this.texts, now, asks });
-    if (isNamed) mark(store, row, MARK.isNamed);
+    const asking = hasMark(store, row, MARK.overLimit) ? "asks near" : "asks";
+    if (this.#nameEnds(store, row, { now, asking })) mark(store, row, MARK.isNamed);
+  }
+
+  #nameEnds(store: ConnectionStore, row: number, how: { readonly now: number; readonly asking: Asking }): boolean {
+    return nameEnds({ store, row }, { names: this.names, texts: this.texts, ...how });
   }
 
   /** One flow for the roll-ups, of which no more will be known. */
@@ -314,7 +330,7 @@ export class ConnectionFollower {
     store.heardAt[row] = now;
     store.startedAt[row] = now;
     store.changedAt[row] = now;
-    nameEnds({ store, row }, { names: this.names, texts: this.texts, now, asks: "asks not" });
+    if (!this.#nameEnds(store, row, { now, asking: "asks not" })) this.#losses.namesUnknown += 1;
     this.#overLimit.push(this.#recordOf(store, row));
     store.free(row);
   }
@@ -468,19 +484,27 @@ export class ConnectionFollower {
     }
     if (!hasMark(store, row, MARK.overLimit)) {
       if (age < SETTLED_MILLISECONDS) return;
-      if (!isFormer && this.#isRenamed(store, row, now)) this.#markChanged(store, row);
+      const isTurn = (this.#flushes + row) % FLUSHES_OF_WAITING === 0;
+      if (!isTurn && this.#settling[store.family].length > MANY_WAIT) return;
+      if (!isFormer && !this.#nameAgain(store, row, now)) {
+        if (age < ANSWERED_MILLISECONDS) return;
+        this.#losses.namesUnknown += 1;
+      }
     }
     unmark(store, row, MARK.settling);
     this.#freeIfDone(store, row);
   }
 
-  #isRenamed(store: ConnectionStore, row: number, now: number): boolean {
+  /** A record whose names have changed is handed on again. Returns whether all are known. */
+  #nameAgain(store: ConnectionStore, row: number, now: number): boolean {
     const [source, destination, backend] = [store.sources[row], store.destinations[row], store.backends[row]];
-    nameEnds({ store, row }, { names: this.names, texts: this.texts, now, asks: "asks not" });
-    return source !== store.sources[row] || destination !== store.destinations[row] || backend !== store.backends[row];
+    const isNamed = this.#nameEnds(store, row, { now, asking: "asks" });
+    if (source !== store.sources[row] || destination !== store.destinations[row] || backend !== store.backends[row])
+      this.#markChanged(store, row);
+    return isNamed;
   }
 
-  #handOnChanged(store: ConnectionStore): void {
+  #handOnChanged(store: ConnectionStore, now: number): void {
     const changed = this.#changed[store.family];
     let kept = 0;
     for (const row of changed) {
@@ -490,16 +514,17 @@ export class ConnectionFollower {
         continue;
       }
       unmark(store, row, MARK.hasChanged);
-      this.#handOn(store, row);
+      this.#handOn(store, row, now);
       this.#freeIfDone(store, row);
     }
     changed.length = kept;
   }
 
-  #handOn(store: ConnectionStore, row: number): void {
-    const hasEnded = hasMark(store, row, MARK.hasEnded);
+  #handOn(store: ConnectionStore, row: number, now: number): void {
     if (hasMark(store, row, MARK.overLimit)) {
-      if (hasEnded) this.#overLimit.push(this.#recordOf(store, row));
+      if (!hasMark(store, row, MARK.hasEnded)) return;
+      if (!this.#nameEnds(store, row, { now, asking: "asks not" })) this.#losses.namesUnknown += 1;
+      this.#overLimit.push(this.#recordOf(store, row));
       return;
     }
     const source = store.sources[row]?.endpoint;

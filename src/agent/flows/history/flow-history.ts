@@ -67,6 +67,7 @@ const NO_LOSSES: CollectorLosses = {
   overLimit: 0,
   overCapacity: 0,
   deniedSuppressed: 0,
+  namesUnknown: 0,
 };
 
 interface Follower {
