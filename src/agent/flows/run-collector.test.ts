@@ -140,7 +140,7 @@ function start(program = WRITES_DOWN): void {
     ...{ replica, log: (message: string) => log.push(message) },
     network: { node: "here", orchestrator: {} },
     means: {
-      ...{ clock, kernel: ownSockets },
+      ...{ clock, kernel: ownSockets, files: { runDirectory: folder } },
       startCollector: () => startCollector(["-e", program], { environment: { ...process.env, TOLD_FILE: file() } }),
     },
   } as unknown as FollowedNetwork;
