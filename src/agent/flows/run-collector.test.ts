@@ -56,7 +56,7 @@ setInterval(() => process.stdout.write(JSON.stringify({ kind: "ready" }) + "\\n"
 
 const NO_LOSSES = {
   ...{ kernelOverruns: 0, rulesUnknown: 3, overLimit: 0, overCapacity: 0 },
-  ...{ deniedSuppressed: 0, notStored: 0, notLogged: 0, withoutCollector: 0 },
+  ...{ deniedSuppressed: 0, namesUnknown: 0, notStored: 0, notLogged: 0, withoutCollector: 0 },
 };
 
 /** How fast the clock of the agent goes: a collector that hangs is noticed after half a minute. */

@@ -18,7 +18,7 @@ function flowOf(node: string, id: string, start: number, namespace: string): Flo
 }
 
 const LOSSES = {
-  ...{ kernelOverruns: 0, rulesUnknown: 0, overLimit: 0, overCapacity: 0, deniedSuppressed: 0 },
+  ...{ kernelOverruns: 0, rulesUnknown: 0, overLimit: 0, overCapacity: 0, deniedSuppressed: 0, namesUnknown: 0 },
   ...{ notStored: 0, notLogged: 0, withoutCollector: 0 },
 };
 
