@@ -3,10 +3,12 @@ import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import type { FromNode } from "../../flows/link-messages.ts";
 import { NodeLink } from "./node-links.ts";
 
-function openLink() {
+const NEVER = { verify: () => {}, pause: () => 3_600_000 };
+
+function openLink(again = NEVER) {
   const sent: { readonly kind: string; readonly number: number }[] = [];
   const socket = { send: (text: string) => sent.push(JSON.parse(text)), close: () => {} };
-  const link = new NodeLink("n1", socket as never, () => {});
+  const link = new NodeLink("n1", socket as never, again);
   const receive = (message: FromNode) => link.receive(JSON.stringify(message));
   return { link, receive, sent, [Symbol.dispose]: () => link.end("over") };
 }
@@ -16,6 +18,16 @@ function line(characters: number): FlowAnswer {
 }
 
 describe("NodeLink", () => {
+  test("has its token verified again after pauses of different length, until it ends", async () => {
+    let [pause, verified] = [1, 0];
+    const opened = openLink({ verify: () => verified++, pause: () => (pause += 3) });
+    while (verified < 4) await Bun.sleep(2);
+    opened[Symbol.dispose]();
+    await Bun.sleep(40);
+
+    expect([verified, pause]).toEqual([4, 16]);
+  });
+
   test("closes the link of a node that sends a line longer than any", () => {
     using opened = openLink();
     const { receive } = opened;

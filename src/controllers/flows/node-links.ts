@@ -16,7 +16,7 @@ import {
 } from "../../flows/link-messages.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
-import type { VerifiedNode } from "./verify-node.ts";
+import { TokenAttempts, type VerifiedNode } from "./verify-node.ts";
 import type { KeyPair } from "./x509.ts";
 
 export interface NodeLinksOptions {
@@ -43,8 +43,11 @@ export class NodeLinks {
   private readonly listeners = new Set<(link: NodeLink) => void>();
   private server: Bun.Server<LinkData> | undefined;
   private verifying = 0;
+  private readonly attempts: TokenAttempts;
 
-  constructor(private readonly options: NodeLinksOptions) {}
+  constructor(private readonly options: NodeLinksOptions) {
+    this.attempts = new TokenAttempts(options.verify, () => performance.now());
+  }
 
   get nodes(): readonly string[] {
     return [...this.links.keys()];
@@ -100,7 +103,9 @@ export class NodeLinks {
     if (this.verifying >= MOST_VERIFIED_AT_ONCE) return new Response("try again later\n", { status: 503 });
     this.verifying += 1;
     try {
-      const verified = await this.options.verify(token);
+      const address = server.requestIP(request)?.address ?? "";
+      const verified = await this.attempts.verifyFrom(address, token);
+      if (verified === undefined) return new Response("too many attempts; try again later\n", { status: 429 });
       if (verified.kind === "refused") return new Response(`${verified.why}\n`, { status: 401 });
       const { node } = verified;
       if (server.upgrade(request, { data: { node, token } })) return undefined;
@@ -115,7 +120,11 @@ export class NodeLinks {
 
   private add(socket: Socket): void {
     const { node } = socket.data;
-    const link = new NodeLink(node, socket, () => this.verifyAgain(socket));
+    const link = new NodeLink(node, socket, {
+      verify: () => this.verifyAgain(socket),
+      // Links that were opened together are not verified together.
+      pause: () => VERIFY_AGAIN_MILLISECONDS * (0.5 + Math.random() / 2),
+    });
     socket.data.link = link;
     this.links.get(node)?.close(1000, "the node has opened another link");
     this.links.set(node, link);
@@ -132,6 +141,12 @@ export class NodeLinks {
 const MOST_OF_QUESTION = 8 * 1024 * 1024;
 const MOST_OF_NODE = 32 * 1024 * 1024;
 
+interface VerifyAgain {
+  readonly verify: () => void;
+  /** Milliseconds until the next time. */
+  readonly pause: () => number;
+}
+
 export interface AskOptions {
   /** How many lines may wait to be read. */
   readonly lines: number;
@@ -140,7 +155,7 @@ export interface AskOptions {
 
 export class NodeLink {
   private readonly questions = new Map<number, Question>();
-  private readonly verifying: ReturnType<typeof setInterval>;
+  private verifying: ReturnType<typeof setTimeout> | undefined;
   private lastNumber = 0;
   private ended: string | undefined;
   private readonly waiting: Waiting = { characters: 0 };
@@ -148,9 +163,9 @@ export class NodeLink {
   constructor(
     readonly node: string,
     private readonly socket: Socket,
-    verifyAgain: () => void,
+    again: VerifyAgain,
   ) {
-    this.verifying = setInterval(verifyAgain, VERIFY_AGAIN_MILLISECONDS);
+    this.verifyLater(again);
   }
 
   /** Ends when the node has said everything, or the signal is aborted. Throws if the node fails, or the link ends. */
@@ -207,13 +222,20 @@ export class NodeLink {
 
   end(why: string): void {
     this.ended = why;
-    clearInterval(this.verifying);
+    clearTimeout(this.verifying);
     for (const question of this.questions.values()) question.fail(why);
   }
 
   close(code: number, why: string): void {
     this.end(why);
     this.socket.close(code, why);
+  }
+
+  private verifyLater(again: VerifyAgain): void {
+    this.verifying = setTimeout(() => {
+      again.verify();
+      this.verifyLater(again);
+    }, again.pause());
   }
 
   private send(message: ToNode): void {
