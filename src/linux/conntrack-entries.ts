@@ -7,7 +7,7 @@ import { type Address, addressBytes, addressFromBytes, type Family, isSameAddres
 import { isKernelError } from "./kernel-error.ts";
 import type { AttributeCursor, MessageCursor } from "./netlink/message-reader.ts";
 import type { NetlinkRequest } from "./netlink/request.ts";
-import { attempt, dump, dumpInSteps, type NetlinkSocket } from "./netlink-socket.ts";
+import { attempt, dump, dumpInSteps, dumpSteps, type NetlinkSocket } from "./netlink-socket.ts";
 import { familyNumber } from "./rtnetlink/family.ts";
 
 const SUBSYSTEM = 1 << 8;
@@ -107,9 +107,14 @@ function sourceIn(tuple: AttributeCursor, family: Family): number | string | und
   return undefined;
 }
 
-/** The labels of all connections that have one, in one go. */
-export function listLabels(socket: NetlinkSocket): readonly Uint8Array[] {
-  return FAMILIES.flatMap((family) => dump(socket, listRequest(family), readEntryLabel));
+/** Hands on the label of every connection that has one, perhaps twice. A step is one reply of the kernel. */
+export function* readLabels(socket: NetlinkSocket, take: (label: Uint8Array) => void): Generator<undefined, void> {
+  const read = (message: MessageCursor) => {
+    const label = readEntryLabel(message);
+    if (label !== undefined) take(label);
+    return undefined;
+  };
+  for (const family of FAMILIES) yield* dumpSteps(socket, listRequest(family), read);
 }
 
 function readEntryLabel(message: MessageCursor): Uint8Array | undefined {

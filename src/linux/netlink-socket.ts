@@ -196,8 +196,8 @@ export async function dumpInSteps<Row>(
   }
 }
 
-/** A step is one reply of the kernel, with many rows. */
-function* dumpSteps<Row>(
+/** A step is one reply of the kernel, with many rows. Until the last one the socket is used for nothing else. */
+export function* dumpSteps<Row>(
   socket: NetlinkSocket,
   request: NetlinkRequest,
   read: (message: MessageCursor) => Row | undefined,

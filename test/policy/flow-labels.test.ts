@@ -3,7 +3,7 @@
  * point, and denied packets come to the log group, up to a limit. The table is that of the agent, without its process.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { EnforcedTable } from "../../src/agent/policy/enforced-table.ts";
 import { FLOW_GROUP, POLICY_TABLE } from "../../src/firewall/policy-table.ts";
@@ -82,6 +82,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
   let folder: TemporaryDirectory;
   let told: string[];
   let enforced: EnforcedTable;
+  let ahead = 0;
 
   beforeAll(() => {
     area.sweep();
@@ -91,13 +92,14 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
     insideNetns(host.path, () => writeSysctl("net/ipv4/ip_forward", "1"));
   });
   afterAll(() => area.sweep());
-  beforeEach(() => {
+  beforeEach(async () => {
     folder = temporaryDirectory("flowlabels");
     told = [];
     runIn(host, ["nft", "flush", "ruleset"]);
     runIn(host, ["conntrack", "-F"]);
     enforced = open();
     apply("Enabled");
+    await labelled();
   });
   afterEach(() => {
     enforced.close();
@@ -111,7 +113,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
   const open = () =>
     new EnforcedTable({
       host: opener,
-      clock: { elapsed: () => performance.now(), now: () => new Date(), wait: async () => {} },
+      clock: { elapsed: () => performance.now() + ahead, now: () => new Date(), wait: async () => {} },
       ...{ node: NODE, hasServices: false, isRequired: true, ruleNumbersPath: path() },
       ...{ hasUnknownContainers: () => false, hasIpvs: () => false },
       routes: { kernel: { linkServing: () => undefined }, events: async function* () {} },
@@ -129,6 +131,12 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
     enforced = open();
     apply(flows);
   };
+  /** A look at the numbers in the kernel may take more than a moment. */
+  const labelled = () =>
+    pollUntil(() => {
+      enforced.flows.labelMore();
+      return enforced.flows.labelsSince !== undefined;
+    }, "labels");
   const connections = async (): Promise<readonly Connection[]> => {
     const found: Connection[] = [];
     await insideNetns(host.path, () =>
@@ -335,6 +343,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
     await askTcp(client.path, SERVER, OPEN);
     writeFileSync(path(), "no numbers");
     restart();
+    await labelled();
 
     const now = enforced.flows.rules().map(([number]) => number);
     expect(now.length).toBe(before.size);
@@ -349,7 +358,34 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
     const higher = Math.max(...now);
     rmSync(path());
     restart();
+    await labelled();
     expect(Math.min(...enforced.flows.rules().map(([number]) => number))).toBeGreaterThan(higher);
+  });
+
+  test("policies are enforced without numbers of rules, and labels are written as soon as they can be", async () => {
+    enforced.close();
+    runIn(host, ["nft", "flush", "ruleset"]);
+    rmSync(path());
+    mkdirSync(path());
+    enforced = open();
+    apply("Enabled");
+    apply("Enabled", RESOURCES, { ...RESOURCES, networkPolicies: [...RESOURCES.networkPolicies, policy("more", {})] });
+
+    expect(told).toEqual([expect.stringContaining("flows do not name the rules of new connections until they can")]);
+    expect([enforced.flows.labelsSince, rules().some(isLabel)]).toEqual([undefined, false]);
+    using _server = serveTcp(server.path, "server", OPEN);
+    expect(await askTcp(client.path, SERVER, OPEN)).toBe(`server ${CLIENT}`);
+    rmSync(path(), { recursive: true });
+    enforced.flows.labelMore();
+    expect(rules().some(isLabel)).toBe(false);
+    ahead += 30_000;
+    const begun = Date.now();
+    enforced.flows.labelMore();
+    expect(enforced.flows.labelsSince).toBeGreaterThanOrEqual(begun);
+    runIn(host, ["conntrack", "-F"]);
+    expect(await askTcp(client.path, SERVER, OPEN)).toBe(`server ${CLIENT}`);
+    expect(await labelsOf(CLIENT, OPEN)).toEqual([TO_SERVER]);
+    expect(told.length).toBe(1);
   });
 
   test("an agent that starts with flows switched off forgets since when labels were written", () => {

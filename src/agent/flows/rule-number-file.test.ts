@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TemporaryDirectory, temporaryDirectory } from "../../../test/support/temporary-directory.ts";
-import { RuleNumberFile } from "./rule-number-file.ts";
+import { openRuleNumbers, type RuleNumberFile } from "./rule-number-file.ts";
 
 const SHOP = "shop/db ingress 0";
 
@@ -17,8 +17,17 @@ describe("RuleNumberFile", () => {
   });
   afterEach(() => folder.remove());
 
-  const open = (highest = 0) =>
-    new RuleNumberFile({ path, highestInKernel: () => highest, report: (message) => told.push(message) });
+  let elapsed = 0;
+  const options = () => ({ path, elapsed: () => elapsed, report: (message: string) => told.push(message) });
+  const open = (highest = 0): RuleNumberFile => {
+    const file = openRuleNumbers(options(), highest);
+    if (file === undefined) throw new Error("not opened");
+    return file;
+  };
+  const numberOf = (file: RuleNumberFile | undefined, comment: string) => {
+    const found = file?.numberOf(comment);
+    return typeof found === "object" ? found.number : found;
+  };
   const lines = () => readFileSync(path, "utf8").split("\n").slice(0, -1);
 
   test("has written a number before it returns it, and reads it at the next start", () => {
@@ -42,7 +51,7 @@ describe("RuleNumberFile", () => {
     writeFileSync(path, `${readFileSync(path, "utf8")}[2,"hal`);
     const file = open(99);
 
-    expect([file.numberOf("b")?.number, told]).toEqual([2, []]);
+    expect([numberOf(file, "b"), told]).toEqual([2, []]);
     expect(lines()).toEqual(['{"lowest":1}', `[1,"${SHOP}"]`, '[2,"b"]']);
     file.close();
   });
@@ -64,23 +73,35 @@ describe("RuleNumberFile", () => {
     expect(lines()).toEqual(['{"lowest":8}', '[8,"a"]']);
     file.close();
     // Also after the next start.
-    expect([open().numberOf("b")?.number, told.length]).toEqual([9, 1]);
+    expect([numberOf(open(), "b"), told.length]).toEqual([9, 1]);
   });
 
   test("a missing file says so only if the kernel has numbers", () => {
-    expect([open().numberOf("a")?.number, told]).toEqual([1, []]);
+    expect([numberOf(open(), "a"), told]).toEqual([1, []]);
     rmSync(path);
-    expect(open(3).numberOf("a")?.number).toBe(4);
+    expect(numberOf(open(3), "a")).toBe(4);
     expect(told).toEqual([expect.stringContaining("gone")]);
   });
 
-  test("a number that cannot be written down is not given", () => {
+  test("a file that does not say the numbers is begun again only if those of the kernel are known", () => {
+    expect(openRuleNumbers(options())).toBeUndefined();
+    expect(existsSync(path)).toBe(false);
+    open().numberOf(SHOP);
+    expect(numberOf(openRuleNumbers(options()), SHOP)).toBe(1);
+    writeFileSync(path, "no numbers");
+    expect(openRuleNumbers(options())).toBeUndefined();
+  });
+
+  test("a number that cannot be written down is not given, and not tried again for each rule", () => {
     const file = open();
     mkdirSync(path, { recursive: true });
 
-    expect([file.numberOf("a"), told.length]).toEqual([undefined, 1]);
+    expect(Array.from({ length: 5 }, (_, index) => file.numberOf(`rule ${index}`))).toEqual(Array(5).fill(undefined));
+    expect([told.length, file.canWriteAgain()]).toEqual([1, false]);
     rmSync(path, { recursive: true });
-    expect(file.numberOf("b")).toEqual({ number: 1, isNew: true });
+    expect(file.numberOf("b")).toBeUndefined();
+    elapsed += 10_000;
+    expect([file.canWriteAgain(), file.numberOf("b")]).toEqual([true, { number: 1, isNew: true }]);
     file.close();
   });
 
@@ -91,7 +112,7 @@ describe("RuleNumberFile", () => {
 
     expect([look(1, 2), look(3, 4)]).toEqual([[], [2]]);
     expect(lines()).toEqual(['{"lowest":1}', '[1,"a"]', '[3,"c"]']);
-    expect(file.numberOf("d")?.number).toBe(2);
+    expect(numberOf(file, "d")).toBe(2);
     file.close();
   });
 

@@ -19,9 +19,22 @@ import { quoted } from "../../quote.ts";
 
 export interface RuleNumberFileOptions {
   readonly path: string;
-  /** The highest number in a label or rule of the kernel; 0 if there is none. */
-  readonly highestInKernel: () => number;
   readonly report: (message: string) => void;
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+}
+
+/** A full disk is not tried for each rule of a large table. */
+const PAUSE_AFTER_FAILURE_MILLISECONDS = 10_000;
+
+/**
+ * `undefined`: the file is missing or damaged, and it is not given what the highest number in a label or rule of the kernel is
+ * (0 if there is none).
+ */
+export function openRuleNumbers(options: RuleNumberFileOptions, highestInKernel?: number): RuleNumberFile | undefined {
+  const read = readNumbers(options.path);
+  if (read.kind !== "read" && highestInKernel === undefined) return undefined;
+  return new RuleNumberFile(options, read, highestInKernel ?? 0);
 }
 
 export class RuleNumberFile {
@@ -29,15 +42,18 @@ export class RuleNumberFile {
   private labelsSince: number | undefined;
   /** To append; `undefined` while the file must be written as a whole. */
   private file: number | undefined;
+  private failedAt: number | undefined;
 
-  constructor(private readonly options: RuleNumberFileOptions) {
-    const { path, highestInKernel, report } = options;
-    const read = readNumbers(path);
+  constructor(
+    private readonly options: RuleNumberFileOptions,
+    read: ReadNumbers,
+    highest: number,
+  ) {
+    const { path, report } = options;
     if (read.kind === "read") {
       this.numbers = new RuleNumbers(read.rules, read.lowest);
       this.labelsSince = read.since;
     } else {
-      const highest = highestInKernel();
       this.numbers = new RuleNumbers([], highest + 1);
       if (read.kind === "damaged" || highest > 0)
         report(
@@ -45,6 +61,11 @@ export class RuleNumberFile {
         );
     }
     if (read.kind === "read" && read.isWhole) this.openToAppend();
+  }
+
+  /** Whether new numbers can be written down, after an attempt has failed. */
+  canWriteAgain(): boolean {
+    return this.mayTry && (this.file !== undefined || this.writeWhole());
   }
 
   get all(): readonly NumberedRule[] {
@@ -62,12 +83,13 @@ export class RuleNumberFile {
     this.writeWhole();
   }
 
-  /** `isNew`: nobody had the number until now. `undefined`: there is none, or it cannot be written down. */
-  numberOf(comment: string): { readonly number: number; readonly isNew: boolean } | undefined {
+  /** `isNew`: nobody had the number until now. `undefined`: it cannot be written down now. */
+  numberOf(comment: string): { readonly number: number; readonly isNew: boolean } | "all in use" | undefined {
     const known = this.numbers.find(comment);
     if (known !== undefined) return { number: known, isNew: false };
+    if (!this.mayTry) return undefined;
     const number = this.numbers.add(comment);
-    if (number === undefined) return undefined;
+    if (number === undefined) return "all in use";
     if (this.save([number, comment])) return { number, isNew: true };
     this.numbers.remove(number);
     return undefined;
@@ -82,8 +104,13 @@ export class RuleNumberFile {
   }
 
   close(): void {
-    if (this.file !== undefined) closeSync(this.file);
+    const { file } = this;
     this.file = undefined;
+    if (file !== undefined) closeSync(file);
+  }
+
+  private get mayTry(): boolean {
+    return this.failedAt === undefined || this.options.elapsed() - this.failedAt >= PAUSE_AFTER_FAILURE_MILLISECONDS;
   }
 
   private save(rule: NumberedRule): boolean {
@@ -96,6 +123,7 @@ export class RuleNumberFile {
       this.options.report(`Cannot write ${quoted(this.options.path)}: ${describeFailure(failure)}`);
       // Perhaps half of the line is there.
       this.close();
+      this.failedAt = this.options.elapsed();
       return false;
     }
   }
@@ -111,8 +139,10 @@ export class RuleNumberFile {
       const lines = [head, ...this.numbers.all].map((line) => `${JSON.stringify(line)}\n`);
       replaceFile(path, lines.join(""), "owner");
       this.openToAppend();
+      this.failedAt = undefined;
       return true;
     } catch (failure) {
+      this.failedAt = this.options.elapsed();
       report(describeFailure(failure));
       return false;
     }

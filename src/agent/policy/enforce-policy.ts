@@ -257,6 +257,7 @@ class Enforcement {
     this.table.lookAtHost();
     if (this.isApplied) {
       this.logEnforcement();
+      this.table.flows.labelMore();
       this.table.flows.applied();
     }
     this.noteWaits(this.waiting.facts);

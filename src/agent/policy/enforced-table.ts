@@ -140,6 +140,7 @@ export class EnforcedTable {
     return new TableFlowRules({
       ...{ path: ruleNumbersPath, clock, report: onceEach(report).report, labelProblem },
       highestInKernel: () => highestNumberInKernel(host),
+      renewLabels: () => this.keeper.renewLabels(),
       settings: () => this.compiler.settings,
       labelled: () => this.compiler.labelled,
       counts: () => this.kernel.kernel.counts(),

@@ -4,8 +4,12 @@
  *
  *   rule of the table with a new comment ──▶ number, in the file ──▶ `added` ──▶ kernel
  *   whole look at the connection table ──▶ `noteUse` ──▶ numbers of rules that are gone ──▶ `removed`
+ *
+ * Policy never waits for numbers, and does not fail without them: a rule that cannot have one now writes no label, until
+ * `labelMore`.
  */
 import { existsSync } from "node:fs";
+import { describeFailure } from "../../errors.ts";
 import { labelOf } from "../../flows/rule-label.ts";
 import type { NumberedRule } from "../../flows/rule-numbers.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
@@ -13,7 +17,8 @@ import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts"
 import type { Point } from "../../policy/point.ts";
 import type { LabelledComments } from "../../policy/render/flow-marks.ts";
 import { INVALID_STATE } from "../../policy/table/rule-comment.ts";
-import { RuleNumberFile, type RuleNumberFileOptions } from "../flows/rule-number-file.ts";
+import { quoted } from "../../quote.ts";
+import { openRuleNumbers, type RuleNumberFile, type RuleNumberFileOptions } from "../flows/rule-number-file.ts";
 import type { AgentClock } from "../means.ts";
 import type { KernelTable } from "./kernel-table.ts";
 
@@ -51,7 +56,11 @@ export interface FlowRuleListener {
   settingsChanged(): void;
 }
 
-export interface FlowRuleOptions extends RuleNumberFileOptions {
+export interface FlowRuleOptions extends Omit<RuleNumberFileOptions, "elapsed"> {
+  /** The highest number in a label or rule of the kernel, 0 if there is none: asked for if the file does not say it. */
+  readonly highestInKernel: () => Iterator<undefined, number>;
+  /** All rules of the table get their labels again, and the kernel has them. */
+  readonly renewLabels: () => void;
   readonly settings: () => NodeAgentSettings;
   readonly labelled: () => LabelledComments;
   /** What the rules of the kernel have counted. Reads all of them. */
@@ -66,11 +75,20 @@ export interface FlowRuleOptions extends RuleNumberFileOptions {
 /** Counters are read at most so often, and in at most this share of the time. */
 const COUNTS_MILLISECONDS = 1_000;
 const COUNTS_SHARE = 0.02;
+/** A short look at the kernel's numbers is waited for; a longer one goes on between other work. */
+const LOOK_MILLISECONDS = 20;
+/** After numbers could not be read. */
+const PAUSE_MILLISECONDS = 30_000;
 
 export class TableFlowRules implements FlowRules {
   private readonly listeners = new Set<FlowRuleListener>();
   /** Opened when flows are switched on for the first time. */
   private file: RuleNumberFile | undefined;
+  private isLooking = false;
+  private isClosed = false;
+  private failedAt: number | undefined;
+  /** A rule of the table has no label although it should. */
+  private isLabelMissing = false;
   private unannounced: NumberedRule[] = [];
   private announcedSettings: NodeAgentSettings | undefined;
   private counted: { readonly until: number; readonly denied: ReturnType<FlowRules["denied"]> } | undefined;
@@ -82,13 +100,17 @@ export class TableFlowRules implements FlowRules {
   }
 
   get labelsSince(): number | undefined {
-    return this.isOn ? this.file?.since : undefined;
+    return this.isOn && !this.isLabelMissing ? this.file?.since : undefined;
   }
 
-  /** For the compiler: what a rule with this comment writes, while flows are switched on. */
+  /** For the compiler: what a rule with this comment writes, while flows are switched on. Never throws. */
   readonly labelOf = (point: Point, comment: string): Uint8Array | undefined => {
-    const found = this.openFile().numberOf(comment);
-    if (found === undefined) return undefined;
+    const found = this.numberOf(comment);
+    if (found === "all in use") return undefined;
+    if (found === undefined) {
+      this.isLabelMissing = true;
+      return undefined;
+    }
     if (found.isNew) this.unannounced.push([found.number, comment]);
     return labelOf(point, found.number);
   };
@@ -154,7 +176,20 @@ export class TableFlowRules implements FlowRules {
     for (const listener of this.listeners) listener.settingsChanged();
   }
 
+  /** Rules that could not have a label get it now, if they can. Cheap if there are none. */
+  labelMore(): void {
+    if (!this.isLabelMissing || !this.isOn || this.options.labelProblem !== undefined || !this.options.isSettled())
+      return;
+    if (this.openFile()?.canWriteAgain() !== true) return;
+    this.isLabelMissing = false;
+    this.options.renewLabels();
+    // Until now not every rule had one.
+    if (!this.isLabelMissing) this.file?.setSince(this.options.clock.now().getTime());
+    for (const listener of this.listeners) listener.settingsChanged();
+  }
+
   close(): void {
+    this.isClosed = true;
     this.file?.close();
     this.file = undefined;
   }
@@ -167,16 +202,84 @@ export class TableFlowRules implements FlowRules {
   private noteSwitch(): void {
     const { labelProblem, report, clock, path } = this.options;
     if (!this.isOn) {
-      if (this.file !== undefined || existsSync(path)) this.openFile().setSince(undefined);
-    } else if (labelProblem === undefined) {
+      this.isLabelMissing = false;
+      if (this.file !== undefined || existsSync(path)) this.openFile()?.setSince(undefined);
+    } else if (labelProblem !== undefined) {
+      report(labelProblem);
+    } else if (!this.isLabelMissing) {
       const file = this.openFile();
-      file.setSince(file.since ?? clock.now().getTime());
-    } else report(labelProblem);
+      if (file === undefined) this.isLabelMissing = true;
+      else file.setSince(file.since ?? clock.now().getTime());
+    }
   }
 
-  private openFile(): RuleNumberFile {
-    this.file ??= new RuleNumberFile(this.options);
+  private numberOf(comment: string): ReturnType<RuleNumberFile["numberOf"]> {
+    try {
+      return this.openFile()?.numberOf(comment);
+    } catch (failure) {
+      this.fail(failure);
+      return undefined;
+    }
+  }
+
+  /** `undefined` while it cannot be opened: it is tried again later. */
+  private openFile(): RuleNumberFile | undefined {
+    if (this.file !== undefined || this.isLooking || this.isClosed) return this.file;
+    const { elapsed } = this.options.clock;
+    if (this.failedAt !== undefined && elapsed() - this.failedAt < PAUSE_MILLISECONDS) return undefined;
+    try {
+      this.file = openRuleNumbers({ ...this.options, elapsed });
+      if (this.file === undefined) this.look();
+    } catch (failure) {
+      this.fail(failure);
+    }
     return this.file;
+  }
+
+  private look(): void {
+    const { highestInKernel, clock } = this.options;
+    const steps = highestInKernel();
+    let step = steps.next();
+    // The first step reads the rules, as whoever takes over the table does too.
+    for (const begun = clock.elapsed(); ; step = steps.next()) {
+      if (step.done === true) {
+        this.found(step.value);
+        return;
+      }
+      if (clock.elapsed() - begun >= LOOK_MILLISECONDS) break;
+    }
+    this.isLooking = true;
+    this.lookOn(steps)
+      .catch((failure: unknown) => this.fail(failure))
+      .finally(() => {
+        this.isLooking = false;
+      });
+  }
+
+  private async lookOn(steps: Iterator<undefined, number>): Promise<void> {
+    for (;;) {
+      await nextTurn();
+      if (this.isClosed) {
+        steps.return?.(0);
+        return;
+      }
+      const step = steps.next();
+      if (step.done !== true) continue;
+      this.found(step.value);
+      return;
+    }
+  }
+
+  private found(highest: number): void {
+    this.file = openRuleNumbers({ ...this.options, elapsed: this.options.clock.elapsed }, highest);
+  }
+
+  private fail(failure: unknown): void {
+    const { report, path, clock } = this.options;
+    this.failedAt = clock.elapsed();
+    report(
+      `The numbers of rules in ${quoted(path)} cannot be used: ${describeFailure(failure)}: flows do not name the rules of new connections until they can`,
+    );
   }
 
   private announce(): void {
@@ -185,6 +288,9 @@ export class TableFlowRules implements FlowRules {
     if (rules.length > 0) for (const listener of this.listeners) listener.added(rules);
   }
 }
+
+/** Other work of the agent comes first. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function sumDenied(counts: readonly RuleCount[]): ReturnType<FlowRules["denied"]> {
   const sums = new Map<string, number>();

@@ -112,6 +112,12 @@ export class TableKeeper {
     if (this.means.compiler.setSidecars(reporting) === "changed") this.write();
   }
 
+  /** Rules can have labels that they could not have before. */
+  renewLabels(): void {
+    this.means.compiler.renewLabels();
+    this.write();
+  }
+
   /** Undoes what other programs changed in the table. */
   revertForeignChanges(): void {
     if (this.isKept) this.write();

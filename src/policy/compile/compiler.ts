@@ -436,6 +436,11 @@ export class PolicyCompiler {
     this.unnamed.setPrefixes(prefixes);
   }
 
+  /** Asks again for the label of every rule. */
+  renewLabels(): void {
+    this.builder.renewFlowMarks();
+  }
+
   /** Hosts get chains of their own, or share those of workloads again. */
   private applyFlows({ flows, flowDeniedPerSecond: perSecond }: NodeAgentSettings): void {
     const wanted = flows === "Enabled" ? `${perSecond}` : undefined;

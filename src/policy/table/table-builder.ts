@@ -64,6 +64,11 @@ export class TableBuilder implements DesiredTable {
     for (const chain of this.given.values()) if (chain.point !== undefined) this.putChain(chain);
   }
 
+  /** What rules tell may be something else now. */
+  renewFlowMarks(): void {
+    this.setFlowMarks(this.flowMarks);
+  }
+
   /** Empty at first. */
   createSet(set: NftSet): void {
     remember(this.setsBefore, set.name, this.sets.get(set.name));
