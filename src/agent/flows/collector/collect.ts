@@ -30,7 +30,13 @@ import type { FlowSink } from "../flow-sink.ts";
 import { accountingPath, enableConnectionAccounting } from "./connection-accounting.ts";
 import { DeniedPackets } from "./denied-packets.ts";
 import { AddressTexts, EndNames } from "./end-names.ts";
-import { ConnectionFollower, DEFAULT_LIMITS, FlowIds, type FollowLimits } from "./follow-connections.ts";
+import {
+  ConnectionFollower,
+  DEFAULT_LIMITS,
+  FlowIds,
+  type FollowedFlows,
+  type FollowLimits,
+} from "./follow-connections.ts";
 import { RuleDecisions } from "./rule-decisions.ts";
 
 /** What keeps and serves the records. */
@@ -78,6 +84,7 @@ const FACTS_MILLISECONDS = 1_000;
 const FIRST_LOOK_MILLISECONDS = 3_000;
 /** After events were lost: not more often. */
 const REPEATED_LOOK_MILLISECONDS = 15_000;
+const FIRST_REPEATED_LOOK_MILLISECONDS = 500;
 /** Records of the previous collector that are continued; the rest of them is put as ended by the sink. */
 const MOST_FORMER = 20_000;
 /** Policy and calls come first. */
@@ -235,7 +242,7 @@ class CollectorWork {
   async run(signal: AbortSignal): Promise<void> {
     const loops = [
       this.#read(signal),
-      this.#every(FLUSH_MILLISECONDS, signal, () => this.#flush()),
+      this.#every(FLUSH_MILLISECONDS, signal, () => this.#flush(this.follower.flush(this.#now()))),
       this.#every(ASK_MILLISECONDS, signal, () => this.#ask()),
       this.#every(FACTS_MILLISECONDS, signal, () => this.#tellFacts()),
       this.#lookNowAndThen(signal),
@@ -247,7 +254,7 @@ class CollectorWork {
     try {
       this.#readEvents();
       this.#readDenied();
-      this.#flush();
+      this.#flush(this.follower.flushLast(this.#now()));
       await this.sink.close();
     } finally {
       this.#events.close();
@@ -289,7 +296,10 @@ class CollectorWork {
   /** What was lost is found in the table, as long as it is there. */
   #noteLoss(now: number): void {
     this.follower.noteOverrun(now);
-    this.#lookAt = Math.min(this.#lookAt, Math.max(now + BUSY_EVENTS, this.#lookedAt + REPEATED_LOOK_MILLISECONDS));
+    this.#lookAt = Math.min(
+      this.#lookAt,
+      Math.max(now + FIRST_REPEATED_LOOK_MILLISECONDS, this.#lookedAt + REPEATED_LOOK_MILLISECONDS),
+    );
   }
 
   #readDenied(): void {
@@ -329,12 +339,10 @@ class CollectorWork {
   #groupTriedAt = 0;
   #hasSaidGroup = false;
 
-  #flush(): void {
-    const now = this.#now();
-    const { records, overLimit } = this.follower.flush(now);
-    const denied = this.parts.denied.flush(now);
-    if (records.length + denied.length + overLimit.length === 0) return;
-    this.sink.put([...records, ...denied], overLimit);
+  #flush({ records, overLimit, sums }: FollowedFlows): void {
+    const denied = this.parts.denied.flush(this.#now());
+    if (records.length + denied.length + overLimit.length + sums.length === 0) return;
+    this.sink.put([...records, ...denied], overLimit, sums);
   }
 
   #ask(): void {
@@ -368,6 +376,14 @@ class CollectorWork {
   async #look(signal: AbortSignal): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
+    try {
+      await this.#readTable(signal);
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #readTable(signal: AbortSignal): Promise<void> {
     // Another program may have switched it off.
     enableConnectionAccounting(accountingPath(runDirectoryOf(this.options.environment)));
     const since = this.#now();
@@ -382,7 +398,6 @@ class CollectorWork {
     });
     const numbers = this.follower.endLook(this.#now());
     this.#lookedAt = this.#now();
-    this.#isLooking = false;
     this.options.send({ kind: "numbers in use", since, numbers: [...numbers] });
   }
 

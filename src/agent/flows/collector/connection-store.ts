@@ -6,6 +6,7 @@
  */
 import type { Family } from "../../../ip/address.ts";
 import type { TrackedMessage, TrackedTuple } from "../../../linux/conntrack-message.ts";
+import type { FlowCounts } from "../flow-sink.ts";
 import type { NamedEnd } from "./end-names.ts";
 
 const FIRST_ROWS = 1_024;
@@ -31,6 +32,10 @@ export const MARK = {
   related: 256,
   /** The wait for names is over. */
   isNamed: 512,
+  /** A record of it is in the history. */
+  isPut: 1_024,
+  /** The roll-ups have counted it. */
+  isSummed: 2_048,
 } as const;
 
 export class ConnectionStore {
@@ -51,6 +56,8 @@ export class ConnectionStore {
   changedAt = new Float64Array(0);
   /** Packets and bytes sent, packets and bytes received. */
   counts = new Float64Array(0);
+  /** Packets and bytes that the roll-ups have. */
+  summed = new Float64Array(0);
   /** The number of the last look at the table that had it. */
   seenIn = new Uint32Array(0);
   readonly sources: (NamedEnd | undefined)[] = [];
@@ -154,6 +161,23 @@ export class ConnectionStore {
     return true;
   }
 
+  /** What the roll-ups do not have yet; they have it afterwards. */
+  takeSum(row: number): FlowCounts {
+    const { counts, summed } = this;
+    const packets = (counts[row * 4] ?? 0) + (counts[row * 4 + 2] ?? 0);
+    const bytes = (counts[row * 4 + 1] ?? 0) + (counts[row * 4 + 3] ?? 0);
+    const marks = this.marks[row] ?? 0;
+    const added = {
+      flows: (marks & MARK.isSummed) === 0 ? 1 : 0,
+      packets: Math.max(0, packets - (summed[row * 2] ?? 0)),
+      bytes: Math.max(0, bytes - (summed[row * 2 + 1] ?? 0)),
+    };
+    this.marks[row] = marks | MARK.isSummed;
+    summed[row * 2] = packets;
+    summed[row * 2 + 1] = bytes;
+    return added;
+  }
+
   /** The first word of an address: 0 is the original source, 1 the destination, 2 and 3 those of the reply. */
   addressAt(row: number, which: number): number {
     return (row * 4 + which) * this.addressWords;
@@ -188,6 +212,7 @@ export class ConnectionStore {
     this.#putAddress(row, 2, reply.source);
     this.#putAddress(row, 3, reply.destination);
     this.counts.fill(0, row * 4, row * 4 + 4);
+    this.summed.fill(0, row * 2, row * 2 + 2);
   }
 
   #putAddress(row: number, which: number, words: Uint32Array): void {
@@ -245,6 +270,7 @@ export class ConnectionStore {
     this.startedAt = larger(this.startedAt, new Float64Array(rows));
     this.changedAt = larger(this.changedAt, new Float64Array(rows));
     this.counts = larger(this.counts, new Float64Array(rows * 4));
+    this.summed = larger(this.summed, new Float64Array(rows * 2));
     this.seenIn = larger(this.seenIn, new Uint32Array(rows));
     const former = this.#index;
     this.#index = new Int32Array(rows * 2);

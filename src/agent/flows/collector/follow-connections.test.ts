@@ -371,6 +371,36 @@ describe("ConnectionFollower, names", () => {
     expect([follower.size, follower.losses.namesUnknown]).toEqual([0, 2]);
   });
 
+  test("a flow is summed once, under the names that are sure", () => {
+    const out: Ends = { from: "10.0.0.1:40000", to: "10.0.3.5:443" };
+    follower.begins(told({ ...out, rules: [["workload egress", 1]] }), START);
+    follower.ended(told({ ...out, counts: [2, 100, 1, 50] }), START + 10);
+    const early = follower.flush(START + SECOND);
+    expect(early.records).toMatchObject([{ added: { isNew: true, flows: 0, packets: 0, bytes: 0 } }]);
+    names.learn([["10.0.3.5", { kind: "pod", namespace: "new", name: "pod" }]]);
+    const late = follower.flush(START + SETTLED);
+    expect(late.records).toMatchObject([
+      { record: { destination: { kind: "pod" } }, added: { isNew: false, flows: 1, packets: 3, bytes: 150 } },
+    ]);
+
+    follower.begins(told({ ...out, to: "203.0.113.9:1", rules: [["workload egress", 1]] }), START);
+    names.learn([["203.0.113.9", { kind: "outside" }]]);
+    follower.flush(START + SECOND);
+    const { records: none, sums } = follower.flushLast(START + SECOND);
+    expect([none, sums]).toMatchObject([[], [{ record: { destination: { kind: "outside" } }, added: { flows: 1 } }]]);
+  });
+
+  test("counters of a long connection are summed as they grow", () => {
+    follower.begins(told({ ...TO_DB, rules: BOTH }), START);
+    follower.flush(START + SETTLED);
+    look(START + 60 * SECOND, told({ ...TO_DB, rules: BOTH, counts: [5, 500, 0, 0] }));
+    const { records: grown } = follower.flush(START + 61 * SECOND);
+    expect(grown).toMatchObject([{ added: { isNew: false, flows: 0, packets: 5, bytes: 500 } }]);
+    follower.ended(told({ ...TO_DB, counts: [7, 700, 0, 0] }), START + 90 * SECOND);
+    const { records: ended } = follower.flush(START + 91 * SECOND);
+    expect(ended).toMatchObject([{ added: { isNew: false, flows: 0, packets: 2, bytes: 200 } }]);
+  });
+
   test("names the Service and its backend, and the address that the backend sees", () => {
     names.learn([["10.0.0.9", { kind: "pod", namespace: "shop", name: "api", node: "node-2" }]]);
     const ends = { from: "10.0.0.1:40000", to: "10.96.0.7:80", answers: "10.0.0.9:8080", seenAs: "192.0.2.1:61000" };

@@ -11,7 +11,7 @@
 import { type Cipheriv, createCipheriv, randomBytes } from "node:crypto";
 import type { FlowDecision, FlowRecord } from "../../../flows/flow-record.ts";
 import { STATUS, type TrackedMessage, type TrackedTuple } from "../../../linux/conntrack-message.ts";
-import type { CollectorLosses, SeenFlow } from "../flow-sink.ts";
+import type { CollectorLosses, SeenFlow, SummedFlow } from "../flow-sink.ts";
 import { answering, hasPorts, nameEnds, recordOf } from "./connection-record.ts";
 import { ConnectionStore, MARK } from "./connection-store.ts";
 import { type AddressTexts, type Asking, type EndNames, endOfRecord, type NamedEnd } from "./end-names.ts";
@@ -36,6 +36,8 @@ export interface FollowOptions {
 export interface FollowedFlows {
   readonly records: readonly SeenFlow[];
   readonly overLimit: readonly FlowRecord[];
+  /** Of records that were handed on before their names were sure. */
+  readonly sums: readonly SummedFlow[];
 }
 
 /**
@@ -83,6 +85,7 @@ const ID_KEY_BYTES = 16;
 const MOST_NUMBER_BYTES = 6;
 /** Enough that no two collectors have the same one. */
 const ID_BYTES = 10;
+const NOTHING = { flows: 0, packets: 0, bytes: 0 } as const;
 const IPIP = 4;
 const UDP = 17;
 const LOOPBACK_NETWORK = 127;
@@ -101,6 +104,7 @@ export class ConnectionFollower {
   /** Ready records that have no row. */
   #overLimit: FlowRecord[] = [];
   #records: SeenFlow[] = [];
+  #sums: SummedFlow[] = [];
   /** IDs of connections that were left out, since there were too many; and those of them that are still in the table. */
   #leftOut = new Set<number>();
   #leftOutInLook = new Set<number>();
@@ -245,10 +249,19 @@ export class ConnectionFollower {
       this.#settle(store, now);
       this.#handOnChanged(store, now);
     }
-    const flows = { records: this.#records, overLimit: this.#overLimit };
+    const flows = { records: this.#records, overLimit: this.#overLimit, sums: this.#sums };
     this.#records = [];
     this.#overLimit = [];
+    this.#sums = [];
     return flows;
+  }
+
+  /** As `flush`, with the sums of all records that were handed on: nothing follows. */
+  flushLast(now: number): FollowedFlows {
+    const { records, overLimit, sums } = this.flush(now);
+    for (const store of [this.#stores[4], this.#stores[6]])
+      for (const row of this.#settling[store.family]) this.#sumPut(store, row);
+    return { records, overLimit, sums: [...sums, ...this.#sums] };
   }
 
   /** Whether anything of it is recorded: a rule has written into its label, or a workload of this node takes part. */
@@ -392,7 +405,9 @@ export class ConnectionFollower {
     store.sources[row] = endOf(former.source);
     store.destinations[row] = endOf(former.destination);
     if (former.backend !== undefined) store.backends[row] = endOf(former.backend);
-    mark(store, row, MARK.isNamed);
+    mark(store, row, MARK.isNamed | MARK.isPut | MARK.isSummed);
+    store.summed[row * 2] = former.sent.packets + former.received.packets;
+    store.summed[row * 2 + 1] = former.sent.bytes + former.received.bytes;
     return true;
   }
 
@@ -492,7 +507,23 @@ export class ConnectionFollower {
       }
     }
     unmark(store, row, MARK.settling);
+    if (!hasMark(store, row, MARK.hasChanged)) this.#sumPut(store, row);
     this.#freeIfDone(store, row);
+  }
+
+  /** What the roll-ups lack of a record that was handed on. */
+  #sumPut(store: ConnectionStore, row: number): void {
+    if (!hasMark(store, row, MARK.isPut)) return;
+    const added = store.takeSum(row);
+    if (added.flows + added.packets + added.bytes > 0) this.#sums.push({ record: this.#recordOf(store, row), added });
+  }
+
+  /** Roll-ups cannot be corrected: who is outside at first may be a new pod. */
+  #hasSureNames(store: ConnectionStore, row: number): boolean {
+    if (!hasMark(store, row, MARK.settling)) return true;
+    return [store.sources[row], store.destinations[row], store.backends[row]].every(
+      (end) => end?.shown.kind !== "outside",
+    );
   }
 
   /** A record whose names have changed is handed on again. Returns whether all are known. */
@@ -527,10 +558,14 @@ export class ConnectionFollower {
       this.#overLimit.push(this.#recordOf(store, row));
       return;
     }
+    const isNew = !hasMark(store, row, MARK.isPut);
+    mark(store, row, MARK.isPut);
+    const added = this.#hasSureNames(store, row) ? store.takeSum(row) : NOTHING;
     const source = store.sources[row]?.endpoint;
     const destination = answering(store, row)?.endpoint;
     this.#records.push({
       record: this.#recordOf(store, row),
+      added: { isNew, ...added },
       ...(source === undefined ? {} : { source }),
       ...(destination === undefined ? {} : { destination }),
     });

@@ -12,7 +12,7 @@ import { type FlowMatcher, FlowQueryError, matcherOf } from "../../../flows/flow
 import type { FlowLosses, FlowRecord } from "../../../flows/flow-record.ts";
 import { onceEach } from "../../../log/once-each.ts";
 import { quoted } from "../../../quote.ts";
-import type { CollectorLosses, FlowSink, SeenFlow, SeenResource } from "../flow-sink.ts";
+import type { CollectorLosses, FlowSink, SeenFlow, SeenResource, SummedFlow } from "../flow-sink.ts";
 import { answerRollups } from "./answer-rollups.ts";
 import { FlowLog } from "./flow-log.ts";
 import { FlowCounters, type FlowFacts } from "./flow-metrics.ts";
@@ -118,7 +118,8 @@ export class FlowHistory implements FlowSink, FlowSource {
     };
   }
 
-  put(records: readonly SeenFlow[], overLimit: readonly FlowRecord[]): void {
+  put(records: readonly SeenFlow[], overLimit: readonly FlowRecord[], sums: readonly SummedFlow[] = []): void {
+    for (const { record, added } of sums) this.sums.add(record, added);
     for (const { record } of records) {
       this.log.append(record);
       this.counters.seen(record);

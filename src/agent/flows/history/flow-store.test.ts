@@ -184,6 +184,22 @@ describe("FlowStore", () => {
     }
   });
 
+  test("a connection whose former row was removed is summed once", async () => {
+    const record: FlowRecord = { ...flowStream("one", seededRandom(5)).next(START), state: "open" };
+    const put = (added: { flows: number; packets: number; bytes: number }, now: number) =>
+      store.write({
+        records: [{ record: { ...record, end: now }, added: { isNew: added.flows > 0, ...added } }],
+        ...{ resources: [], sums, now },
+      });
+    expect(put({ flows: 1, packets: 2, bytes: 100 }, START).begun).toHaveLength(1);
+    while (store.tidy(START + 2 * DAY));
+    expect(await found({})).toEqual([]);
+
+    expect(put({ flows: 0, packets: 1, bytes: 50 }, START + 2 * DAY).begun).toEqual([]);
+    const [sum] = await rollups({});
+    expect([sum?.flows, sum?.packets, sum?.bytes]).toEqual([1, 3, 150]);
+  });
+
   test("never has more bytes than its limit, and keeps the newest records", async () => {
     const stream = flowStream("one", seededRandom(3));
     const model = new Model();

@@ -159,8 +159,9 @@ export class FlowStore {
       this.makeRoom();
       for (const seen of records) {
         const former = this.rows.former(seen.record.id);
-        if (former === undefined) begun.push(seen.record);
-        sums.add(seen.record, addedSince(former, seen.record));
+        // The former row of a connection that was quiet for long may be removed already.
+        if (seen.added?.isNew ?? former === undefined) begun.push(seen.record);
+        sums.add(seen.record, seen.added ?? addedSince(former, seen.record));
         this.lastSeq += 1;
         this.lastPut = Math.max(this.lastPut, now, seen.record.end);
         this.rows.write(seen, this.lastSeq, { put: this.lastPut, ...(former === undefined ? {} : { former }) });

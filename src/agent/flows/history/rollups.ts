@@ -8,6 +8,7 @@ import type { Database } from "bun:sqlite";
 import type { FlowGroup, FlowRollup } from "../../../flows/flow-answer.ts";
 import { type FlowQuery, matcherOf } from "../../../flows/flow-query.ts";
 import type { FlowDecision, FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
+import type { FlowCounts } from "../flow-sink.ts";
 import { Dictionary } from "./dictionary.ts";
 
 export const MINUTE = 60_000;
@@ -17,16 +18,12 @@ const USED_AHEAD_MINUTES = 10;
 const MOST_IN_MINUTE = 10_000;
 /** Of the history, for each sum of a minute; a small history has fewer. */
 const BYTES_FOR_SUM = 4_000;
+/** Parts of flows come so late, when their names are sure. From an earlier minute on, the clock was set back. */
+const LATE_MINUTES = 2;
 /** Beyond the first limit: sums without ports, this share more. */
 const WITHOUT_PORTS = 0.2;
 
 export type RollupKey = Pick<FlowRollup, "source" | "destination" | "protocol" | "port" | "verdict" | "rules">;
-
-export interface FlowCounts {
-  readonly flows: number;
-  readonly packets: number;
-  readonly bytes: number;
-}
 
 /** `span`: minutes. */
 export const ROLLUP_SCHEMA = `
@@ -118,7 +115,7 @@ export class PendingSums {
 
   /** The sum that a record is added to. */
   private admit(record: FlowRecord, minute: number): { readonly text: string; readonly isNew: boolean } | undefined {
-    if (minute > this.minute) {
+    if (minute > this.minute || minute < this.minute - LATE_MINUTES) {
       this.minute = minute;
       this.inMinute.clear();
     }
