@@ -1,4 +1,6 @@
 /** With a process of its own as the collector, which writes down what it is told. */
+
+import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,6 +29,7 @@ import type { Resource } from "../../model/resource.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { type FollowedNetwork, type NetworkValues, networkKinds } from "../network/followed-network.ts";
 import type { FlowRuleListener, FlowRules, NumberedRule } from "../policy/flow-rules.ts";
+import { StartRefused } from "../supervise.ts";
 import { startCollector } from "./collector-process.ts";
 import { flowParts } from "./flow-part.ts";
 import { FlowsOfNode } from "./flows-of-node.ts";
@@ -136,16 +139,22 @@ function pod(name: string, address: string, node = "here") {
 /** The part of the agent, with the memory store and the network interfaces of this machine. */
 function start(program = WRITES_DOWN): void {
   const replica = startReplica<NetworkValues>(store, networkKinds("here"), { signal: stop.signal });
+  const parts = partsOf(replica, () =>
+    startCollector(["-e", program], { environment: { ...process.env, TOLD_FILE: file() } }),
+  );
+  running = Promise.all([parts[0]?.run(stop.signal), replica.ended]);
+}
+
+function partsOf(replica: FollowedNetwork["replica"], starter: FollowedNetwork["means"]["startCollector"]) {
   const followed = {
     ...{ replica, log: (message: string) => log.push(message) },
     network: { node: "here", orchestrator: {} },
     means: {
       ...{ clock, kernel: ownSockets, files: { runDirectory: folder } },
-      startCollector: () => startCollector(["-e", program], { environment: { ...process.env, TOLD_FILE: file() } }),
+      startCollector: starter,
     },
   } as unknown as FollowedNetwork;
-  const [part] = flowParts(followed, flows);
-  running = Promise.all([part?.run(stop.signal), replica.ended]);
+  return flowParts(followed, flows);
 }
 
 function starts(): readonly string[] {
@@ -324,5 +333,53 @@ describe("the part that observes flows", () => {
     await pollUntil(() => starts().length >= 2, "the next one");
 
     expect(log.join("\n")).toContain("it has said nothing for 30 s");
+  });
+
+  test("remembers nothing of what a collector was told", async () => {
+    await switchFlows({ flows: "Enabled" });
+    let listener: FlowRuleListener | undefined;
+    flows.offerRules({
+      ...{ settings: nodeAgentSettings([], "here"), labelsSince: 5, rules: () => [], rulesWithRequests: () => [] },
+      ...{ noteUse: () => {}, denied: () => [] },
+      follow(given) {
+        listener = given;
+        return () => {};
+      },
+    });
+    speed = 3;
+    start();
+    const times = 300;
+    const tell = async (first: number) => {
+      const isTold = (number: number) =>
+        told().some((each) => each.kind === "rules" && each.rules.some(([one]) => one === number));
+      for (let number = first; number < first + times; number++) {
+        listener?.added([[number, `rule ${number}`]]);
+        await Bun.sleep(6);
+      }
+      await pollUntil(() => isTold(first + times - 1), "the last rule to be told");
+      Bun.gc(true);
+      return heapStats().objectTypeCounts;
+    };
+    await pollUntil(() => listener !== undefined && told().length > 0, "the collector to be told something");
+    const before = await tell(1);
+    const after = await tell(1 + times);
+
+    const grown = (type: string) => (after[type] ?? 0) - (before[type] ?? 0);
+    expect([grown("Promise"), grown("AbortSignal")].filter((count) => count > times / 3)).toEqual([]);
+  }, 60_000);
+
+  test("fails, to be started again, if a collector cannot be started at all", async () => {
+    await switchFlows({ flows: "Enabled" });
+    const replica = startReplica<NetworkValues>(store, networkKinds("here"), { signal: stop.signal });
+    running = replica.ended;
+    const [part] = partsOf(replica, () => {
+      throw new StartRefused("no such program");
+    });
+    const failure: unknown = await part?.run(stop.signal).catch((reason: unknown) => reason);
+
+    expect(String(failure)).toContain("no such program");
+    // That one would end the whole agent.
+    expect(failure).not.toBeInstanceOf(StartRefused);
+    expect(flows.isOn).toBe(false);
   });
 });

@@ -122,13 +122,14 @@ class Conversation {
   }
 
   private async tell(stop: AbortSignal): Promise<void> {
-    const stopped = aborted(stop);
-    await Promise.race([Promise.all([this.ready.promise, this.facts.known]), stopped]);
+    await Promise.race([Promise.all([this.ready.promise, this.facts.known]), aborted(stop)]);
+    // Not a race of each wait with the end: a promise that stays open remembers all of them.
+    stop.addEventListener("abort", () => this.news.resolve(), { once: true });
     while (!stop.aborted) {
       const message = this.facts.take();
       if (message === undefined) {
         this.news = Promise.withResolvers<void>();
-        await Promise.race([this.news.promise, stopped]);
+        await this.news.promise;
         continue;
       }
       await this.write(`${JSON.stringify(message)}\n`, stop);
