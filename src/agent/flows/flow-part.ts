@@ -4,6 +4,7 @@
  *
  *   NodeAgentConfiguration ──▶ spec.flows is Enabled ──▶ run-collector.ts ═ starts ═▶ a process of its own
  */
+import { describeFailure } from "../../errors.ts";
 import { onceEach } from "../../log/once-each.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
@@ -24,6 +25,7 @@ type Started = { readonly flows: FlowsOfNode } & {
 
 async function observe(followed: FollowedNetwork, started: Started, signal: AbortSignal): Promise<void> {
   const { replica, network } = followed;
+  const failed = new AbortController();
   let running: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined;
   const end = async () => {
     running?.stop.abort();
@@ -32,7 +34,9 @@ async function observe(followed: FollowedNetwork, started: Started, signal: Abor
     started.flows.isOn = false;
   };
   try {
-    for await (const { snapshot } of replica.part(["configurations"]).updates(signal)) {
+    for await (const { snapshot } of replica
+      .part(["configurations"])
+      .updates(AbortSignal.any([signal, failed.signal]))) {
       const configurations = Array.from(snapshot.configurations, ([, value]) => value);
       const isOn = nodeAgentSettings(configurations, network.node).flows === "Enabled";
       if (!isOn) {
@@ -44,8 +48,11 @@ async function observe(followed: FollowedNetwork, started: Started, signal: Abor
       if (started.flows.isOn) continue;
       started.flows.isOn = true;
       const stop = new AbortController();
-      running = { stop, ended: keepCollector(followed, started, AbortSignal.any([signal, stop.signal])) };
+      const ended = keepCollector(followed, started, AbortSignal.any([signal, stop.signal]));
+      running = { stop, ended: ended.catch((failure: unknown) => failed.abort(failure)) };
     }
+    // Another kind of error would perhaps end the whole agent.
+    if (failed.signal.aborted) throw new Error(describeFailure(failed.signal.reason));
   } finally {
     await end();
   }
