@@ -138,8 +138,13 @@ async function runFlowCollector(options: CollectorOptions): Promise<number> {
   if (!beginCollector(options)) return EXIT_REFUSED;
   const { runFlowCollector: collect } = await import("../agent/flows/collector/flow-collector.ts");
   const write = (text: string) => void process.stdout.write(text);
-  await collect({ environment: removeUntrustedVariables(), say, input: Bun.stdin.stream(), write }, stopSignal());
-  return 0;
+  try {
+    await collect({ environment: removeUntrustedVariables(), say, input: Bun.stdin.stream(), write }, stopSignal());
+    return 0;
+  } finally {
+    // Also after a failure: as long as the agent keeps stdin open, reading it would keep this process running.
+    setImmediate(() => process.exit());
+  }
 }
 
 async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }): Promise<number> {

@@ -1,6 +1,8 @@
 /** The agent records flows of two containers with the real kernel, and root reads them over the socket of the node. */
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test as testAlways } from "bun:test";
+import { join } from "node:path";
 import { flowSocketPath } from "../../src/config/run-directory.ts";
+import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import type { FlowAnswer, FlowExplanation } from "../../src/flows/flow-answer.ts";
 import type { FlowRecord } from "../../src/flows/flow-record.ts";
 import { identity } from "../../src/identity.ts";
@@ -14,7 +16,40 @@ import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 
 const [OPEN, CLOSED] = [8080, 8081];
+/** The agent would kill it after five seconds. */
+const LATE_MILLISECONDS = 3_000;
 const NEEDS = [hostProblem(), program("nft"), program("curl")];
+
+describe("the collector as a process", () => {
+  const ends: readonly [string, (child: Collector) => unknown, number][] = [
+    ["is told to end", (child) => child.kill("SIGTERM"), 0],
+    ["cannot read a message", (child) => child.stdin.write("{}\n"), 1],
+    ["has no agent any more", (child) => child.stdin.end(), 0],
+  ];
+  for (const [when, act, code] of ends) {
+    testAlways(`ends at once when it ${when}`, async () => {
+      await using child = spawnCollector();
+      const { value } = await child.stdout.getReader().read();
+      expect(new TextDecoder().decode(value)).toBe(`{"kind":"ready"}\n`);
+      act(child);
+      const late = new AbortController();
+      const end = await Promise.race([child.exited, SYSTEM_CLOCK.wait(LATE_MILLISECONDS, late.signal)]);
+      late.abort();
+
+      expect(end).toBe(code);
+    });
+  }
+});
+
+type Collector = ReturnType<typeof spawnCollector>;
+
+/** It listens to nothing before it has settings. */
+function spawnCollector() {
+  const main = join(import.meta.dir, "../../src/bin/main.ts");
+  return Bun.spawn([process.execPath, main, identity.nodeAgent, "collect-flows"], {
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+}
 
 describe("flows of an agent", () => {
   const test = testNeeding(...NEEDS);
