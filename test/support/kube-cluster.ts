@@ -7,6 +7,8 @@
  *   bridge 10.199.0.1/24, fd00:199::1/64 ── port1 ── eth0 10.199.0.11, fd00:199::11
  *                                        └─ port2 ── eth0 10.199.0.12, fd00:199::12 …
  *
+ * The control plane has no kube-proxy: its packets to Services go to the first node, so that the API server reaches aggregated APIs.
+ *
  * The machine's own network is not touched: a test talks to the cluster with
  * `server.kubectl`, or with programs inside a host.
  */
@@ -102,6 +104,7 @@ async function connectNode(
   for (const network of networks) {
     await addAddress(node, "eth0", network.node(number), network.prefixLength);
     await node.must(["ip", "route", "add", "default", "via", network.controlPlane]);
+    if (number === 1) await controlPlane.must(["ip", "route", "add", network.services, "via", network.node(number)]);
   }
 }
 
