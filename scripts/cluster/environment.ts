@@ -18,6 +18,8 @@ import type { Output, StepResult } from "../demo/output.ts";
 export interface ClusterPlan {
   readonly store: InstalledStore;
   readonly nodes: number;
+  /** By default none are recorded. */
+  readonly flows?: "Enabled";
 }
 
 export interface ClusterEnvironment extends AsyncDisposable {
@@ -36,7 +38,8 @@ const LIMIT_MILLISECONDS = 60_000;
 const SMALL_AUDIT_LOG = ["--audit-log-maxsize=50", "--audit-log-maxbackup=1"];
 
 /** Prints each step. */
-export async function openCluster({ step }: Output, { store, nodes: count }: ClusterPlan): Promise<ClusterEnvironment> {
+export async function openCluster({ step }: Output, plan: ClusterPlan): Promise<ClusterEnvironment> {
+  const { store, nodes: count } = plan;
   await using undo = new AsyncDisposableStack();
   const { cluster } = await step("Control plane", openControlPlane);
   undo.use(cluster);
@@ -46,7 +49,7 @@ export async function openCluster({ step }: Output, { store, nodes: count }: Clu
     nodes.push(node);
   }
   await step("The operator", () => startOperator(cluster));
-  await step("An Installation", () => createInstallation(cluster, store));
+  await step("An Installation", () => createInstallation(cluster, plan));
   await step("kubectl get nodes", () => showNodes(cluster));
   const { server, host } = cluster;
   const settings = {
@@ -87,8 +90,9 @@ async function startOperator({ server }: BareControlPlane): Promise<StepResult> 
   return { summary: "kubectl apply of operator-crds.yaml and operator.yaml" };
 }
 
-async function createInstallation({ server }: BareControlPlane, store: InstalledStore): Promise<StepResult> {
-  const installation = installationOn(server, store);
+async function createInstallation({ server }: BareControlPlane, { store, flows }: ClusterPlan): Promise<StepResult> {
+  const { spec, ...rest } = installationOn(server, store);
+  const installation = { ...rest, spec: flows === undefined ? spec : { ...spec, flows: { mode: flows } } };
   await server.apply(JSON.stringify(installation));
   await untilInstalled(server);
   await server.createNamespace(NAMESPACE);

@@ -59,6 +59,7 @@ export async function closeByPolicy(demo: DemoEnvironment, pods: readonly Pod[])
           source: { selector: "role == 'client'" },
           destination: { ports: [PORT] },
         },
+        { action: "Deny" },
       ],
     },
   };
@@ -76,7 +77,7 @@ export async function showDenied({ admin }: DemoEnvironment, pods: readonly Pod[
   let details = "";
   await pollUntil(async () => {
     details = await admin(words);
-    return details.includes(POLICY) || details.includes("default");
+    return details.includes(`${POLICY} ingress[1]`);
   }, "the denied connection to be recorded");
   return { summary: `who was denied, and by which rule: ${identity.adminTool} ${words.join(" ")}`, details };
 }

@@ -6,7 +6,7 @@ import { untilPings } from "../../../test/support/across-nodes.ts";
 import { addressesOf } from "../../../test/support/kube-pods.ts";
 import type { ClusterEnvironment } from "../../cluster/environment.ts";
 import type { Output, StepResult } from "../output.ts";
-import { closeByPolicy, explainPolicy, openByPolicy } from "./policy.ts";
+import { closeByPolicy, explainPolicy, openByPolicy, showDenied } from "./policy.ts";
 import { deleteInstallation } from "./remove-network.ts";
 import { reachService } from "./service.ts";
 import { restartAgents } from "./upgrade.ts";
@@ -22,6 +22,7 @@ export async function runClusterSteps(demo: ClusterEnvironment, { step }: Output
   await step(`${identity.adminTool} status`, () => showStatus(demo));
   await step("A Service", () => reachService(demo));
   await step("A policy closes a pod", () => closeByPolicy(demo));
+  await step(`${identity.adminTool} flows`, () => showDenied(demo));
   await step(`${identity.adminTool} policy explain`, () => explainPolicy(demo));
   await step("Another rule opens it", () => openByPolicy(demo));
   await step("Both agents are restarted", () => restartAgents(demo));

@@ -15,7 +15,7 @@ async function show(): Promise<number> {
   output.title(`${identity.title} demo on a cluster of two nodes, with the datastore "${store}"`);
   let demo: ClusterEnvironment | undefined;
   try {
-    demo = await openCluster(output, { store, nodes: 2 });
+    demo = await openCluster(output, { store, nodes: 2, flows: "Enabled" });
     await runClusterSteps(demo, output);
   } catch (failure) {
     console.error(failure);
