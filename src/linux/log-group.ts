@@ -36,7 +36,7 @@ export interface GroupPacket {
 
 export interface GroupReading {
   readonly packets: readonly GroupPacket[];
-  /** Some did not fit into the buffer, or are too many. */
+  /** Some did not fit into the buffer. */
   readonly hasLost: boolean;
 }
 
@@ -120,7 +120,7 @@ function readFrom(socket: NetlinkSocket): GroupReading {
     },
     MOST_MESSAGES,
   );
-  return { packets, hasLost: outcome !== "complete" };
+  return { packets, hasLost: outcome === "lost" };
 }
 
 function readPacket(message: MessageCursor): GroupPacket | undefined {
