@@ -45,9 +45,11 @@ export interface FlowSink {
   noteLosses(losses: CollectorLosses): void;
   /**
    * The records that are still open, at most this many, the newest first. Asked for once, when a collector starts: a connection
-   * that is still there keeps its ID, the others are put as ended.
+   * that is still there keeps its ID, the others are put as ended. What is open beyond this number is noted as ended.
    */
   openRecords(most: number): readonly FlowRecord[];
+  /** When an earlier collector was last there: the sums have the connections that began before. */
+  summedUntil?(): number | undefined;
 }
 
 /** The losses that the collector counts itself. */

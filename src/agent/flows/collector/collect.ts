@@ -85,7 +85,7 @@ const FIRST_LOOK_MILLISECONDS = 3_000;
 /** After events were lost: not more often. */
 const REPEATED_LOOK_MILLISECONDS = 15_000;
 const FIRST_REPEATED_LOOK_MILLISECONDS = 500;
-/** Records of the previous collector that are continued; the rest of them is put as ended by the sink. */
+/** Records of the previous collector that are continued. The others get new records, without what was summed. */
 const MOST_FORMER = 20_000;
 /** Policy and calls come first. */
 const NICENESS = 5;
@@ -149,6 +149,7 @@ class Collector {
         break;
       case "rules":
         this.#rules.learn(message.rules);
+        this.#work?.follower.noteRules();
         break;
       case "rules gone":
         this.#rules.forget(message.numbers);
@@ -186,7 +187,7 @@ class Collector {
     const ids = new FlowIds();
     const follower = new ConnectionFollower(settings, names, rules, new AddressTexts(MOST_TEXTS), ids, this.#limits);
     if (this.#labelsSince !== undefined) follower.noteLabelsSince(this.#labelsSince);
-    follower.adopt(sink.openRecords(MOST_FORMER));
+    follower.adopt(sink.openRecords(MOST_FORMER), sink.summedUntil?.());
     const denied = new DeniedPackets(settings.node, names, ids);
     const parts = { follower, denied, names, sink, now: this.#now, limits: this.#limits };
     this.#work = new CollectorWork(options, parts);

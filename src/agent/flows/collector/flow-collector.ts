@@ -68,6 +68,7 @@ class HistorySink implements CollectorSink {
   readonly putResources: CollectorSink["putResources"];
   readonly noteLosses: CollectorSink["noteLosses"];
   readonly openRecords: CollectorSink["openRecords"];
+  readonly summedUntil: () => number | undefined;
 
   constructor(
     private readonly history: FlowHistory,
@@ -77,6 +78,7 @@ class HistorySink implements CollectorSink {
     this.putResources = history.putResources.bind(history);
     this.noteLosses = history.noteLosses.bind(history);
     this.openRecords = history.openRecords.bind(history);
+    this.summedUntil = history.summedUntil.bind(history);
   }
 
   configure(settings: CollectorSettings): void {

@@ -401,6 +401,34 @@ describe("ConnectionFollower, names", () => {
     expect(ended).toMatchObject([{ added: { isNew: false, flows: 0, packets: 2, bytes: 200 } }]);
   });
 
+  test("a rule that the agent tells late is in the record, also if the connection has ended", () => {
+    follower.begins(told({ ...TO_DB, rules: [["workload ingress", 9]] }), START);
+    follower.ended(told(TO_DB), START + 10);
+    expect(records(START + SECOND)).toMatchObject([{ decisions: [{ unknown: "rule forgotten" }] }]);
+    expect(records(START + SETTLED)).toEqual([]);
+    rules.learn([[9, "shop/db ingress 9"]]);
+    follower.noteRules();
+    expect(records(START + 4 * SECOND)).toMatchObject([{ decisions: [{ rule: "shop/db ingress 9" }] }]);
+    records(START + 5 * SECOND);
+    expect(follower.size).toBe(0);
+  });
+
+  test("what an earlier collector has summed is not summed again, and two records with one tuple both end", () => {
+    const echo: Ends = { from: "10.0.0.1:0", to: "10.0.0.2:0", protocol: ICMP };
+    follower.begins(told({ ...echo, id: 1, icmp: [8, 0], rules: BOTH }), START);
+    follower.begins(told({ ...echo, id: 2, icmp: [8, 1], rules: BOTH }), START);
+    const former = records(START + SECOND);
+    expect(former).toHaveLength(2);
+    begin();
+    follower.adopt(former, START + 5 * SECOND);
+    look(START + 60 * SECOND, told({ ...TO_DB, id: 3, rules: BOTH, start: START, counts: [5, 500, 0, 0] }));
+    const { records: handedOn } = follower.flush(START + 61 * SECOND);
+    const ended = handedOn.filter(({ record }) => record.state === "ended");
+    expect(ended.map(({ record }) => record.id).sort()).toEqual(former.map(({ id }) => id).sort());
+    const found = handedOn.filter(({ record }) => record.state === "open");
+    expect(found).toMatchObject([{ added: { isNew: true, flows: 0, packets: 0, bytes: 0 } }]);
+  });
+
   test("names the Service and its backend, and the address that the backend sees", () => {
     names.learn([["10.0.0.9", { kind: "pod", namespace: "shop", name: "api", node: "node-2" }]]);
     const ends = { from: "10.0.0.1:40000", to: "10.96.0.7:80", answers: "10.0.0.9:8080", seenAs: "192.0.2.1:61000" };

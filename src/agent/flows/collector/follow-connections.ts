@@ -111,7 +111,11 @@ export class ConnectionFollower {
   /** What an earlier collector knew of a row. */
   readonly #former: Readonly<Record<4 | 6, Map<number, FormerRecord>>> = { 4: new Map(), 6: new Map() };
   readonly #parents: Readonly<Record<4 | 6, Map<number, string>>> = { 4: new Map(), 6: new Map() };
-  #formerRecords = new Map<string, FlowRecord>();
+  /** By tuple: connections of ICMP may have the same one. */
+  #formerRecords = new Map<string, FlowRecord[]>();
+  #summedUntil = Number.NEGATIVE_INFINITY;
+  /** Rows whose records were handed on with a number instead of a rule. */
+  readonly #incomplete: Readonly<Record<4 | 6, Set<number>>> = { 4: new Set(), 6: new Set() };
   readonly #losses: Losses = {
     kernelOverruns: 0,
     rulesUnknown: 0,
@@ -162,9 +166,33 @@ export class ConnectionFollower {
     this.#labelsSince = Math.min(this.#labelsSince, time);
   }
 
-  /** Records of an earlier collector that are still open: before the first look at the table. */
-  adopt(records: readonly FlowRecord[]): void {
-    for (const record of records) this.#formerRecords.set(keyOfRecord(record), record);
+  /**
+   * Records of an earlier collector that are still open: before the first look at the table. `summedUntil`: the roll-ups have
+   * what began before this time.
+   */
+  adopt(records: readonly FlowRecord[], summedUntil?: number): void {
+    for (const record of records) {
+      const key = keyOfRecord(record);
+      const same = this.#formerRecords.get(key);
+      if (same === undefined) this.#formerRecords.set(key, [record]);
+      else same.push(record);
+    }
+    this.#summedUntil = summedUntil ?? this.#summedUntil;
+  }
+
+  /** The agent has told what numbers stand for: records that lack it are handed on again. */
+  noteRules(): void {
+    for (const store of [this.#stores[4], this.#stores[6]])
+      for (const row of this.#incomplete[store.family]) {
+        if (!this.#isComplete(store, row)) continue;
+        this.#incomplete[store.family].delete(row);
+        this.#markChanged(store, row);
+      }
+  }
+
+  #isComplete(store: ConnectionStore, row: number): boolean {
+    store.copyLabel(row, this.#scratchLabel);
+    return !this.rules.of(this.#scratchLabel).isIncomplete;
   }
 
   /** The kernel had events that did not fit into the buffer. The table is to be looked at soon. */
@@ -232,7 +260,8 @@ export class ConnectionFollower {
   /** The whole table was read. Returns the numbers in the labels of its connections. */
   endLook(now: number): readonly number[] {
     for (const store of [this.#stores[4], this.#stores[6]]) this.#endMissing(store, now);
-    for (const record of this.#formerRecords.values()) this.#records.push({ record: { ...record, state: "ended" } });
+    for (const record of [...this.#formerRecords.values()].flat())
+      this.#records.push({ record: { ...record, state: "ended" }, added: { isNew: false, ...NOTHING } });
     this.#formerRecords = new Map();
     this.#leftOut = this.#leftOutInLook.intersection(this.#leftOut);
     const numbers = [...(this.#numbersInLook ?? [])];
@@ -388,17 +417,23 @@ export class ConnectionFollower {
     store.setCounts(row, message);
     store.changedAt[row] = now;
     if (message.start === 0 || message.start < this.#labelsSince) mark(store, row, MARK.older);
-    if (!this.#takeFormer(store, row, message)) this.#ask(store, row, now);
+    if (this.#takeFormer(store, row, message)) return;
+    if (message.start !== 0 && message.start < this.#summedUntil) store.takeSum(row);
+    this.#ask(store, row, now);
   }
 
   /** The ID and the names that an earlier collector gave it, if it did. */
   #takeFormer(store: ConnectionStore, row: number, message: TrackedMessage): boolean {
     if (this.#formerRecords.size === 0) return false;
     const key = this.#keyOf(message);
-    const former = this.#formerRecords.get(key);
+    const same = this.#formerRecords.get(key) ?? [];
+    const at = same.findIndex(
+      ({ start }) => message.start === 0 || Math.abs(message.start - start) <= SAME_START_MILLISECONDS,
+    );
+    const former = same[at];
     if (former === undefined) return false;
-    if (message.start !== 0 && Math.abs(message.start - former.start) > SAME_START_MILLISECONDS) return false;
-    this.#formerRecords.delete(key);
+    same.splice(at, 1);
+    if (same.length === 0) this.#formerRecords.delete(key);
     this.#former[store.family].set(row, { id: former.id, decisions: former.decisions });
     const isLocal = (address: string) => this.names.peek(address)?.isLocal === true;
     const endOf = (end: FlowRecord["source"]): NamedEnd => ({ ...endOfRecord(end), isLocal: isLocal(end.address) });
@@ -501,10 +536,10 @@ export class ConnectionFollower {
       if (age < SETTLED_MILLISECONDS) return;
       const isTurn = (this.#flushes + row) % FLUSHES_OF_WAITING === 0;
       if (!isTurn && this.#settling[store.family].length > MANY_WAIT) return;
-      if (!isFormer && !this.#nameAgain(store, row, now)) {
-        if (age < ANSWERED_MILLISECONDS) return;
-        this.#losses.namesUnknown += 1;
-      }
+      const isNamed = isFormer || this.#nameAgain(store, row, now);
+      const isWaiting = !isNamed || this.#incomplete[store.family].has(row);
+      if (isWaiting && age < ANSWERED_MILLISECONDS) return;
+      if (!isNamed) this.#losses.namesUnknown += 1;
     }
     unmark(store, row, MARK.settling);
     if (!hasMark(store, row, MARK.hasChanged)) this.#sumPut(store, row);
@@ -558,6 +593,8 @@ export class ConnectionFollower {
       this.#overLimit.push(this.#recordOf(store, row));
       return;
     }
+    if (this.#isComplete(store, row) || this.#former[store.family].has(row)) this.#incomplete[store.family].delete(row);
+    else this.#incomplete[store.family].add(row);
     const isNew = !hasMark(store, row, MARK.isPut);
     mark(store, row, MARK.isPut);
     const added = this.#hasSureNames(store, row) ? store.takeSum(row) : NOTHING;
@@ -593,6 +630,7 @@ export class ConnectionFollower {
     if ((marks & MARK.hasEnded) === 0 || (marks & (MARK.settling | MARK.hasChanged)) !== 0) return;
     this.#former[store.family].delete(row);
     this.#parents[store.family].delete(row);
+    this.#incomplete[store.family].delete(row);
     store.free(row);
   }
 }

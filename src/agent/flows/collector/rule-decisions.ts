@@ -15,6 +15,8 @@ export interface LabelMeaning {
   readonly isEgress: boolean;
   /** A rule of a host endpoint decided. */
   readonly hasHostPoint: boolean;
+  /** The agent has not told what a number stands for, or not yet. */
+  readonly isIncomplete: boolean;
 }
 
 /** More different labels than rules let through at the same time. */
@@ -79,6 +81,7 @@ export class RuleDecisions {
       isIngress: points.some((point) => DIRECTION[point] === "ingress"),
       isEgress: points.some((point) => DIRECTION[point] === "egress"),
       hasHostPoint: points.some((point) => point === "host in" || point === "host out"),
+      isIncomplete: decisions.some(({ unknown }) => unknown === "rule forgotten"),
     };
   }
 

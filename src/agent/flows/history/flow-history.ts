@@ -150,6 +150,10 @@ export class FlowHistory implements FlowSink, FlowSource {
     return this.withStore((store) => store.openRecords(most)) ?? [];
   }
 
+  summedUntil(): number | undefined {
+    return this.withStore((store) => store.formerAlive);
+  }
+
   set(settings: HistorySettings): void {
     this.settings = settings;
     this.log.writeTo(settings.logFile);

@@ -200,6 +200,21 @@ describe("FlowStore", () => {
     expect([sum?.flows, sum?.packets, sum?.bytes]).toEqual([1, 3, 150]);
   });
 
+  test("what is open beyond those that are continued has ended", async () => {
+    const stream = flowStream("one", seededRandom(6));
+    const records = Array.from({ length: 5 }, (_, index) => ({
+      ...stream.next(START),
+      id: `${index}`,
+      state: "open" as const,
+    }));
+    write(records, START);
+    store.close(START);
+    store = open(LIMITS, START + 1_000);
+    expect(store.openRecords(2).map(({ id }) => id)).toEqual(["4", "3"]);
+    expect((await found({})).filter(({ state }) => state === "open")).toHaveLength(2);
+    expect(store.formerAlive).toBe(START);
+  });
+
   test("never has more bytes than its limit, and keeps the newest records", async () => {
     const stream = flowStream("one", seededRandom(3));
     const model = new Model();

@@ -97,6 +97,7 @@ export class FlowStore {
   readonly resources: ResourceStates;
   private lastSeq: number;
   private lastPut: number;
+  private alive: number | undefined;
 
   private constructor(
     readonly database: Database,
@@ -216,8 +217,17 @@ export class FlowStore {
     if (this.resources.hasUnconfirmed) this.transaction(() => this.resources.removeUnconfirmed(this.opened));
   }
 
-  /** The newest first. */
+  /** Until then an earlier collector has summed what it followed. */
+  get formerAlive(): number | undefined {
+    return this.alive;
+  }
+
+  /** The newest first. Those beyond this number have ended for the history: nobody would end them. */
   openRecords(most: number): readonly FlowRecord[] {
+    this.database.run(
+      "UPDATE record SET state = 1 WHERE state = 0 AND seq <= (SELECT seq FROM record WHERE state = 0 ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+      [most],
+    );
     return this.database
       .query<RecordRow, [number]>("SELECT * FROM record WHERE state = 0 ORDER BY seq DESC LIMIT ?")
       .all(most)
@@ -284,6 +294,7 @@ export class FlowStore {
 
   private noteStart(now: number): void {
     const alive = this.noted("alive");
+    this.alive = alive;
     if (alive !== undefined && alive < now) this.database.query("INSERT INTO gap VALUES (?, ?)").run(alive, now);
     this.note("alive", now);
   }
