@@ -16,6 +16,8 @@ import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./pro
 
 /** The node agent writes the name of its node there. */
 export const DEFAULT_NODE_NAME_FILE = `${identity.stateDirectory}/nodename`;
+/** The history of the flows of this node. */
+export const FLOW_HISTORY_DIRECTORY = `${identity.stateDirectory}/flows`;
 
 /** Returns one problem for each key, certificate or kubeconfig in the config that cannot be read. */
 export async function unreadableFiles(files: readonly NamedFile[]): Promise<readonly ConfigProblem[]> {

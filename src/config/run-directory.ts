@@ -28,3 +28,6 @@ export function callSocketPath(environment: Environment): string {
 export function flowSocketPath(environment: Environment): string {
   return `${runDirectoryOf(environment)}/flows.sock`;
 }
+
+/** In the run directory: which rule has which number in connection labels. */
+export const RULE_NUMBERS_FILE = "rule-numbers";

@@ -361,12 +361,19 @@ describe("vendor-node uninstall", () => {
     await site.host.must(["ip", "link", "del", `${identity.interfacePrefix}0123456789`]);
     // BIRD was killed with the pod of the agent.
     site.host.writeFile(`/run/${product}/bird/bird.pid`, "7");
+    // What flows leave that were on.
+    site.host.writeFile(`/var/lib/${product}/flows/history.db`, "");
+    site.host.writeFile(`/run/${product}/rule-numbers`, "");
+    const accounting = { "net/netfilter/nf_conntrack_acct": "0" };
+    site.host.writeFile(`/run/${product}/flows/connection-accounting.json`, JSON.stringify(accounting));
+    await site.host.must(["sysctl", "-qw", "net.netfilter.nf_conntrack_acct=1"]);
     await site.host.must(["ip", "route", "add", "blackhole", "10.71.0.0/26", "proto", "bird"]);
     for (const _ of [1, 2]) {
       const { code, stderr } = await site.inPod("uninstall");
       expect([code, stderr]).toEqual([0, expect.stringContaining("Removed tunnels, routes and rules")]);
     }
     expect((await tables()).trim()).toBe("table inet of_others");
+    expect(await site.host.must(["sysctl", "-n", "net.netfilter.nf_conntrack_acct"])).toBe("0\n");
     for (const protocol of ["86", "bird"]) {
       expect(await site.host.must(["ip", "route", "show", "proto", protocol])).toBe("");
     }

@@ -18,6 +18,10 @@ function runDirectory(): string {
   mkdirSync(hostPortsFolder(path), { recursive: true });
   writeFileSync(join(hostPortsFolder(path), "record"), "");
   writeFileSync(join(path, SEEN_REVISIONS_FILE), "");
+  mkdirSync(join(path, ".flows.sock.new"));
+  mkdirSync(join(path, "flows"));
+  for (const name of ["flows.sock", "rule-numbers", "rule-numbers.unfinished", "flows/connection-accounting.json"])
+    writeFileSync(join(path, name), "");
   writeFileSync(join(path, `.unfinished-${SEEN_REVISIONS_FILE}`), "");
   return path;
 }

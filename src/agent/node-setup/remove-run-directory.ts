@@ -3,7 +3,8 @@
  * touched, and it is removed only if that leaves it empty.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { flowSocketPath, RULE_NUMBERS_FILE } from "../../config/run-directory.ts";
 import { DATASTORE_STATUS_FILE } from "../../datastore/replica/status-file.ts";
 import { POLICY_PROBLEMS_FILE, ROUTING_PROBLEMS_FILE } from "../../health/problems-file.ts";
 import { REFUSED_CLAIMS_FILE } from "../../ipam/refused-claims.ts";
@@ -17,6 +18,7 @@ const DIRECTORIES = [
   "attachments",
   "bird",
   "endpoint-status",
+  "flows",
   "host-ports",
   "ipam",
   "labels",
@@ -24,13 +26,19 @@ const DIRECTORIES = [
   "volumes",
 ] as const;
 
+const FLOW_SOCKET = basename(flowSocketPath({}));
+
 const OWN: ReadonlySet<string> = new Set([
+  FLOW_SOCKET,
+  `.${FLOW_SOCKET}.new`,
   ...DIRECTORIES,
   DATASTORE_STATUS_FILE,
   PATHS_FILE,
   POLICY_PROBLEMS_FILE,
   REFUSED_CLAIMS_FILE,
   ROUTING_PROBLEMS_FILE,
+  RULE_NUMBERS_FILE,
+  `${RULE_NUMBERS_FILE}.unfinished`,
   SEEN_REVISIONS_FILE,
 ]);
 

@@ -9,7 +9,7 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync
 import { hostPortsFolder } from "../../chained/portmap/record-file.ts";
 import { runningOwners } from "../../chained/portmap/running-owners.ts";
 import type { Environment } from "../../cni/environment.ts";
-import { DEFAULT_NODE_NAME_FILE } from "../../config/config-files.ts";
+import { DEFAULT_NODE_NAME_FILE, FLOW_HISTORY_DIRECTORY } from "../../config/config-files.ts";
 import { agentDirectory, agentLockPath, runDirectoryOf } from "../../config/run-directory.ts";
 import type { Entry } from "../../datastore/datastore.ts";
 import { openDatastore } from "../../datastore/open.ts";
@@ -29,6 +29,7 @@ import type { AgentProcess } from "../agent-process.ts";
 import { BIRD_SETTINGS } from "../bgp/bird-settings.ts";
 import { connectBird } from "../bgp/control.ts";
 import { agentFeatures } from "../features.ts";
+import { accountingPath, restoreConnectionAccounting } from "../flows/collector/connection-accounting.ts";
 import { ownNetworkFiles, readAgentNetwork } from "../network/agent-network.ts";
 import { type NetworkKernel, openKernelNetwork } from "../node-routes/kernel-network.ts";
 import { becomeOnlyAgent } from "../only-agent.ts";
@@ -182,6 +183,7 @@ async function removeFromKernel(
     ...(await directNetfilter.withSocket(async (socket) => removeTables(socket))),
   ]);
   if (refusals.size > 0) throw new PluginError("kernel-refused", `Cannot uninstall: ${[...refusals].join("; ")}`);
+  restoreConnectionAccounting(accountingPath(runDirectoryOf(environment)));
   const left = removeRunDirectory(runDirectoryOf(environment));
   if (left.length > 0) say(`Files of others are left: ${left.join(", ")}`, {}, "WARNING");
   say("Removed tunnels, routes and rules");
@@ -195,6 +197,7 @@ async function removeFiles(own: AgentProcess): Promise<void> {
   for (const note of notes) say(note);
   if (changed.some(isOfNetworkManager)) reloadNetworkManager(own);
   for (const file of [DEFAULT_NODE_NAME_FILE, POD_MTU_FILE, LOCK]) rmSync(file, { force: true });
+  rmSync(FLOW_HISTORY_DIRECTORY, { recursive: true, force: true });
   unlockFile(lock);
   removeIfEmpty(identity.stateDirectory);
   say(changed.length === 0 ? "No installation is recorded on this node" : "Removed the installed files");

@@ -9,6 +9,7 @@
  */
 
 import { join } from "node:path";
+import { RULE_NUMBERS_FILE } from "../../config/run-directory.ts";
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
@@ -288,9 +289,6 @@ class Enforcement {
     };
   }
 }
-
-/** In the run directory. */
-const RULE_NUMBERS_FILE = "rule-numbers";
 
 /** Other work of the agent comes first. */
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -3,13 +3,13 @@
  *
  *   agent ═ stdin, stdout ═ collect.ts ──▶ history ──▶ the socket of this node, links to the controllers
  */
+import { FLOW_HISTORY_DIRECTORY } from "../../../config/config-files.ts";
 import { flowSocketPath } from "../../../config/run-directory.ts";
 import type { CollectorSettings, FromCollector } from "../../../flows/collector-messages.ts";
 import { explainFlow } from "../../../flows/explain-flow.ts";
 import type { FlowExplanation } from "../../../flows/flow-answer.ts";
 import type { LinkAccess } from "../../../flows/link-messages.ts";
 import { readStoredResources } from "../../../flows/stored-resources.ts";
-import { identity } from "../../../identity.ts";
 import { nodeAgentSettings } from "../../../model/node-agent-configuration.ts";
 import type { AgentProcess } from "../../agent-process.ts";
 import { type ExplainedFlow, FlowHistory, type HistorySettings } from "../history/flow-history.ts";
@@ -35,7 +35,7 @@ export async function runFlowCollector(
   let links: ControllerLinks | undefined;
   const openSink = (settings: CollectorSettings): CollectorSink => {
     const history = new FlowHistory({
-      ...{ directory: `${identity.stateDirectory}/flows`, node: settings.node, settings: historySettings(settings) },
+      ...{ directory: FLOW_HISTORY_DIRECTORY, node: settings.node, settings: historySettings(settings) },
       ...{ now: Date.now, warn, explain: explained },
     });
     const server = new FlowServer({ path: flowSocketPath(environment), node: settings.node, source: history });
