@@ -88,7 +88,9 @@ describe("the page about flows", () => {
   });
 });
 
-const PATH = `${PLUGINS}:/usr/local/bin:${process.env["PATH"] ?? ""}`;
+/** Of this host alone. */
+const OWN_PROGRAMS = "/opt/bin";
+const PATH = `${OWN_PROGRAMS}:${PLUGINS}:${process.env["PATH"] ?? ""}`;
 const PODMAN = `#!/bin/sh
 [ "$1" = exec ] || exit 125
 name=$2
@@ -105,11 +107,11 @@ spec: { cidr: 10.66.0.0/24 }
 async function prepareHost(host: Host): Promise<void> {
   const conflist = readFileSync(`${import.meta.dir}/../../deploy/10-${identity.product}-embedded.conflist`, "utf8");
   host.writeFile(`/etc/cni/net.d/10-${identity.product}.conflist`, conflist);
-  host.writeFile("/usr/local/bin/podman", PODMAN);
+  host.writeFile(`${OWN_PROGRAMS}/podman`, PODMAN);
   await host.must([
     "sh",
     "-ec",
-    `chmod 755 /usr/local/bin/podman; ip link set lo up; mkdir -p ${PLUGINS}; cp -a ${BIN}/. ${PLUGINS}/`,
+    `chmod 755 ${OWN_PROGRAMS}/podman; ip link set lo up; mkdir -p ${PLUGINS}; cp -a ${BIN}/. ${PLUGINS}/`,
   ]);
   const tool = `${PLUGINS}/${identity.adminTool}`;
   await host.must([tool, "datastore", "init"]);

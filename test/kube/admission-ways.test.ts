@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { ADMISSION_GROUPS, type AdmissionGroup } from "../../src/model/installation/admission.ts";
+import { flowTokenPolicy } from "../../src/release/admission/node-policies.ts";
 import { admissionObjects } from "../../src/release/admission/policies.ts";
 import { valuesText } from "../../src/release/chart/values.ts";
 import { completeInstallation } from "../../src/release/installation/complete.ts";
@@ -32,6 +33,7 @@ const testServer = testNeeding(problem);
 setDefaultTimeout(120_000);
 
 const KINDS: ReadonlySet<string> = new Set(["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
+const FLOWS = `${identity.product}-flows.yaml`;
 const AGENT = `system:serviceaccount:kube-system:${identity.nodeAgent}`;
 const OF_NODE = "--as-user-extra=authentication.kubernetes.io/node-name=node-1";
 
@@ -67,13 +69,20 @@ const all: Installed["admissionPolicies"] = { chosenAddresses: true, recordedAdd
 
 describe("the policies of each way of installation", () => {
   const manifests = Object.keys(manifestFiles()).filter(
-    (file) => file.startsWith(identity.product) && file.endsWith(".yaml") && ofManifest(file).length > 0,
+    (file) =>
+      file.startsWith(identity.product) && file.endsWith(".yaml") && ofManifest(file).length > 0 && file !== FLOWS,
   );
 
   test.each(manifests)("%s: all groups, as the operator has them", (file) => {
     const type = file.includes("etcd") ? "Etcd" : "Kubernetes";
     const wanted = admissionObjects({ admissionPolicies: all, datastore: { type } as Installed["datastore"] });
     expect(rulesOf(ofManifest(file))).toEqual(rulesOf(wanted.filter(({ kind }) => KINDS.has(kind))));
+  });
+
+  test("the manifest of flows, which is applied in addition, has the policy for their tokens", () => {
+    const installed = flowTokenPolicy().filter(({ kind }) => KINDS.has(kind));
+    expect(installed).not.toBeEmpty();
+    expect(rulesOf(ofManifest(FLOWS))).toEqual(rulesOf(installed));
   });
 
   test("are all there is a manifest for, and those of the chart's values are the operator's", () => {
