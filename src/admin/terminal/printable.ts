@@ -1,6 +1,6 @@
-/** Escapes control characters in the text of a stored record, which could break the line or control the terminal. */
+/** Escapes what could break the line, control the terminal or turn the direction of text, in the text of a stored record. */
 export function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, (character) => SHORT[character] ?? `\\u${hexOf(character)}`);
+  return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, (character) => SHORT[character] ?? `\\u${hexOf(character)}`);
 }
 
 const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
