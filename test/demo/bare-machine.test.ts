@@ -21,7 +21,7 @@ describe("make demo on a bare machine", () => {
       folder.remove();
 
       expect({ code, printed }).toMatchObject({ code: 0 });
-      expect(printed.match(/^ {2}✓/gm)).toHaveLength(20);
+      expect(printed.match(/^ {2}✓/gm)).toHaveLength(22);
       expect(printed).toMatch(/^Everything was cleaned up: no link, .* is left/m);
       const [, name, uptime] = /^bare: host name (\S+), up for (\S+) seconds$/m.exec(printed) ?? [];
       expect(name).not.toBe(hostname());
