@@ -9,18 +9,13 @@ import { serviceKey } from "../../../flows/collector-messages.ts";
 import type { FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
 import { formatAddress } from "../../../ip/address.ts";
 import type { PacketEnd, PacketHead } from "../../../linux/packet-head.ts";
-import type { Point } from "../../../policy/point.ts";
+import { POINT_CODE, POINTS, type Point } from "../../../policy/point.ts";
 import type { SeenFlow } from "../flow-sink.ts";
 import { type EndNames, type NamedEnd, OUTSIDE } from "./end-names.ts";
 import type { FlowIds } from "./follow-connections.ts";
 import { directionOf } from "./rule-decisions.ts";
 
-const POINT_OF: ReadonlyMap<string, Point> = new Map([
-  ["hi", "host in"],
-  ["we", "workload egress"],
-  ["wi", "workload ingress"],
-  ["ho", "host out"],
-]);
+const POINT_OF: ReadonlyMap<string, Point> = new Map(POINTS.map((point) => [POINT_CODE[point], point]));
 /** TCP sends its first packet again after 1, 2, 4, 8 and 16 seconds. */
 const SAME_ATTEMPT_MILLISECONDS = 20_000;
 const NAMES_MILLISECONDS = 700;
@@ -247,8 +242,7 @@ function endOf({ shown }: NamedEnd, { address, port }: PacketEnd): FlowEnd {
 }
 
 function keyOfAttempt({ head, point, rule }: Attempt): string {
-  const letters = [...POINT_OF].find(([, each]) => each === point)?.[0] ?? "";
-  return keyOf(head, `${letters} ${rule}`);
+  return keyOf(head, `${POINT_CODE[point]} ${rule}`);
 }
 
 function keyOf({ protocol, source, destination, icmp }: PacketHead, prefix: string): string {
