@@ -7,7 +7,7 @@
  *   GET /explanation?id=ID     why the flow was allowed or denied, with the resources as they were
  */
 import * as v from "valibot";
-import type { FlowQuery } from "./flow-query.ts";
+import type { FlowQuery, Sight } from "./flow-query.ts";
 import { type FlowRecord, flowLossesSchema, flowRecordSchema } from "./flow-record.ts";
 
 const groupSchema = v.object({
@@ -75,9 +75,18 @@ export interface FlowSource {
   answer(question: FlowQuestion, signal: AbortSignal): AsyncIterable<FlowAnswer>;
 }
 
+export interface FlowFilter {
+  readonly query: FlowQuery;
+  /**
+   * Whose question it is: the query is about what this reader may see. So an answer has neither more nor other flows than the reader
+   * is shown; who shows them hides the rest of each. Absent: a reader of everything.
+   */
+  readonly sight?: Sight;
+}
+
 export type FlowQuestion =
-  | { readonly kind: "flows"; readonly query: FlowQuery; readonly follow: boolean }
-  | { readonly kind: "rollups"; readonly query: FlowQuery }
+  | (FlowFilter & { readonly kind: "flows"; readonly follow: boolean })
+  | (FlowFilter & { readonly kind: "rollups" })
   | { readonly kind: "explanation"; readonly id: string };
 
 /** Besides what JSON escapes: line breaks of Unicode, and control characters of terminals. */

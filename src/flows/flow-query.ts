@@ -21,7 +21,7 @@ const portNumber = v.pipe(
   v.maxValue(65_535, ({ input }) => `${input} is not a port; use a number from 0 to 65535`),
 );
 /** So many are kept in memory, by who sorts the answers of many nodes. */
-export const MOST_LAST = 10_000;
+const MOST_LAST = 10_000;
 const VERDICTS = ["allowed", "denied", "unknown"] as const;
 
 export const flowQuerySchema = v.strictObject({
@@ -61,6 +61,15 @@ export const flowQuerySchema = v.strictObject({
 export type FlowQuery = Readonly<v.InferOutput<typeof flowQuerySchema>>;
 export type FlowQueryField = keyof FlowQuery;
 export const FLOW_QUERY_FIELDS = Object.keys(flowQuerySchema.entries);
+
+/** What one reader may list. */
+export interface Sight {
+  /** Pods of all namespaces: with it, everything about workloads and sets is visible. */
+  readonly everyPod: boolean;
+  readonly nodes: boolean;
+  /** Namespaces whose pods. */
+  readonly podsOf: ReadonlySet<string>;
+}
 
 /** Names the field, its value, and what it may be. */
 export class FlowQueryError extends Error {

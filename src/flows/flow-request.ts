@@ -2,8 +2,11 @@
  * Questions about flows as a path with parameters, the same on the socket of a node, over the link of a node and in the API of the
  * cluster. Pure.
  */
+
+import { quoted } from "../quote.ts";
 import type { FlowQuestion } from "./flow-answer.ts";
 import { FlowQueryError, parametersOf, readFlowQuery } from "./flow-query.ts";
+import { readSight, sightText } from "./visible-flows.ts";
 
 /** The paths, which are the names of the resources of the API too. */
 export const FLOW_PATHS = ["flows", "rollups", "explanation"] as const;
@@ -12,6 +15,8 @@ export type FlowPath = (typeof FLOW_PATHS)[number];
 const FOLLOW = "follow";
 /** As the API server calls it: it ends no request with it after a minute. */
 const WATCH = "watch";
+/** What the reader may see, for whom the controllers ask a node. No parameter of the API, which finds it out itself. */
+const SIGHT = "sight";
 
 /** Throws `FlowQueryError`. */
 export function readFlowRequest(path: FlowPath, parameters: URLSearchParams): FlowQuestion {
@@ -34,9 +39,11 @@ export function readFlowRequest(path: FlowPath, parameters: URLSearchParams): Fl
   }
 }
 
+const GIVEN_TWICE = "it is given twice; give it once";
+
 function switchIn(parameters: URLSearchParams, name: string): boolean {
   const [value = "false", second] = parameters.getAll(name);
-  if (second !== undefined) throw new FlowQueryError(name, "it is given twice; give it once");
+  if (second !== undefined) throw new FlowQueryError(name, GIVEN_TWICE);
   if (["true", "1"].includes(value)) return true;
   if (["false", "0"].includes(value)) return false;
   throw new FlowQueryError(name, `it is ${JSON.stringify(value).slice(0, 40)}; use true or false`);
@@ -46,6 +53,7 @@ function switchIn(parameters: URLSearchParams, name: string): boolean {
 export function targetOf(question: FlowQuestion): string {
   if (question.kind === "explanation") return withParameters(question.kind, parametersOf({ id: question.id }));
   const parameters = parametersOf(question.query);
+  if (question.sight !== undefined) parameters.set(SIGHT, sightText(question.sight));
   if (question.kind === "flows" && question.follow) parameters.set(FOLLOW, "true");
   return withParameters(question.kind, parameters);
 }
@@ -58,5 +66,14 @@ function withParameters(path: FlowPath, parameters: URLSearchParams): string {
 export function readTarget(target: string): FlowQuestion | undefined {
   const { pathname, searchParams } = new URL(target, "http://localhost");
   const path = FLOW_PATHS.find((each) => pathname === `/${each}`);
-  return path === undefined ? undefined : readFlowRequest(path, searchParams);
+  if (path === undefined) return undefined;
+  const [text, second] = searchParams.getAll(SIGHT);
+  if (text === undefined) return readFlowRequest(path, searchParams);
+  if (second !== undefined) throw new FlowQueryError(SIGHT, GIVEN_TWICE);
+  searchParams.delete(SIGHT);
+  const sight = readSight(text);
+  if (sight === undefined)
+    throw new FlowQueryError(SIGHT, `${quoted(text)} has other words than "nodes", "pods" and "pods/NAMESPACE"`);
+  const question = readFlowRequest(path, searchParams);
+  return question.kind === "explanation" ? question : { ...question, sight };
 }

@@ -1,12 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { FlowExplanation, FlowRollup } from "./flow-answer.ts";
+import type { Sight } from "./flow-query.ts";
 import type { FlowEnd, FlowRecord } from "./flow-record.ts";
 import {
   mergedRollups,
   namespacesIn,
-  type Sight,
+  readSight,
   seesEverything,
+  sightText,
   visibleExplanation,
   visibleFlow,
   visibleRollup,
@@ -69,6 +71,16 @@ function isListed({ kind, namespace }: FlowEnd, { everyPod, nodes, podsOf }: Sig
   if (kind === "container") return everyPod;
   return (kind === "pod" || kind === "service") && (everyPod || podsOf.has(namespace ?? ""));
 }
+
+test("the text of a sight is read as the same one, and no other text is", () => {
+  fc.assert(
+    fc.property(sight, (given) => {
+      const podsOf = given.everyPod ? new Set() : given.podsOf;
+      expect(readSight(sightText(given))).toEqual({ ...given, podsOf } as Sight);
+    }),
+  );
+  for (const text of ["everything", "pods/", "pods/a/b", "nodes,", "pods/a b"]) expect(readSight(text)).toBeUndefined();
+});
 
 describe("visibleFlow()", () => {
   test("shows a flow if and only if one of its ends may be listed", () => {

@@ -3,25 +3,45 @@
  *
  * An end that may not be listed is `hidden`: its address stays, everything that says who has it goes, and so does the rule that
  * decided about it. What is left without an end of theirs is not shown, and not counted. Whoever filters flows for somebody
- * filters after this, or a filter would tell what is hidden.
+ * filters what is left (`visibleMatcher`), or a filter would tell what is hidden.
  */
-import type { FlowAnswer, FlowExplanation, FlowGroup, FlowRollup } from "./flow-answer.ts";
+import type { FlowAnswer, FlowExplanation, FlowFilter, FlowGroup, FlowRollup } from "./flow-answer.ts";
+import { type FlowMatcher, matcherOf, type Sight } from "./flow-query.ts";
 import type { FlowDecision, FlowEnd, FlowRecord, Point } from "./flow-record.ts";
-
-/** What one reader may list. */
-export interface Sight {
-  /** Pods of all namespaces: with it, everything about workloads and sets is visible. */
-  readonly everyPod: boolean;
-  readonly nodes: boolean;
-  /** Namespaces whose pods. */
-  readonly podsOf: ReadonlySet<string>;
-}
 
 /** In place of the name of a node. */
 export const HIDDEN_NODE = "hidden";
 
 export function seesEverything({ everyPod, nodes }: Sight): boolean {
   return everyPod && nodes;
+}
+
+/** `nodes,pods/blue,pods/red`: the same text for the same sight. */
+export function sightText({ everyPod, nodes, podsOf }: Sight): string {
+  const pods = everyPod ? ["pods"] : [...podsOf].toSorted().map((namespace) => `pods/${namespace}`);
+  return [...(nodes ? ["nodes"] : []), ...pods].join(",");
+}
+
+/** The other way round; `undefined` if it is not the text of one. */
+export function readSight(text: string): Sight | undefined {
+  const words = text === "" ? [] : text.split(",");
+  const namespaces = words.map((word) => /^pods\/([\w.-]+)$/.exec(word)?.[1]);
+  if (words.some((word, index) => word !== "nodes" && word !== "pods" && namespaces[index] === undefined))
+    return undefined;
+  return {
+    ...{ everyPod: words.includes("pods"), nodes: words.includes("nodes") },
+    podsOf: new Set(namespaces.filter((namespace) => namespace !== undefined)),
+  };
+}
+
+/** Of the query, about what is shown of a record. Throws `FlowQueryError`. */
+export function visibleMatcher({ query, sight }: FlowFilter): FlowMatcher {
+  const matches = matcherOf(query);
+  if (sight === undefined) return matches;
+  return (record) => {
+    const visible = visibleFlow(record, sight);
+    return visible !== undefined && matches(visible);
+  };
 }
 
 /** The namespaces that have to be known for `visibleAnswer()`. */
@@ -75,7 +95,7 @@ function withoutRule({ point, verdict }: FlowDecision): FlowDecision {
 }
 
 /** Whether the end is one that the reader may list: that makes a flow visible. */
-function mayList(end: Pick<FlowEnd, "kind" | "namespace">, { everyPod, nodes, podsOf }: Sight): boolean {
+export function mayList(end: Pick<FlowEnd, "kind" | "namespace">, { everyPod, nodes, podsOf }: Sight): boolean {
   switch (end.kind) {
     case "pod":
     case "service":

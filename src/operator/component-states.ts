@@ -1,5 +1,6 @@
 /** How each component is, from what the operator follows. Pure. */
 import { identity } from "../identity.ts";
+import { tokenBindingProblem } from "../kube/server-version.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 import { formatProblems, type Problem } from "../model/problem.ts";
 import type { EffectiveInstallation } from "../release/installation/effective-installation.ts";
@@ -42,4 +43,12 @@ export function poolsState(
   if (isEnabled || installation.cni.ipam === "HostLocal") return AVAILABLE;
   const remedy = `create an IPPool with "${identity.adminTool} create", or declare one in ipPools of the Installation`;
   return degraded("ResourceNotReady", `no IP pool is enabled, so pods get no address; ${remedy}`);
+}
+
+/** Of what the Installation asks for itself: it is available without the one part that an earlier API server cannot serve. */
+export function installationState({ flows }: Pick<EffectiveInstallation, "flows">, version: string): ComponentState {
+  const problem = flows.mode === "Enabled" ? tokenBindingProblem(version) : undefined;
+  if (problem === undefined) return AVAILABLE;
+  const message = `${AVAILABLE.available.message}; but the API of flows has none, each node shows its own: ${problem}`;
+  return { ...AVAILABLE, available: { ...AVAILABLE.available, message } };
 }

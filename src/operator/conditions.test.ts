@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { installationState } from "./component-states.ts";
 import { AVAILABLE, conditionsOf, degraded, progressing, summaryOf } from "./conditions.ts";
 import { eventsOf } from "./events.ts";
 
@@ -53,4 +54,14 @@ describe("eventsOf()", () => {
     expect(eventsOf(bad, worse).map(({ message }) => message)).toEqual(["b"]);
     expect(eventsOf(worse, good).map(({ type, reason }) => [type, reason])).toEqual([["Normal", "Ready"]]);
   });
+});
+
+test.each([
+  ["Enabled", "v1.30.14", /All objects are available; but the API of flows has none.*Kubernetes v1\.30\.14/],
+  ["Enabled", "v1.31.0", /^All objects are available$/],
+  ["Enabled", "unknown", /^All objects are available$/],
+  ["Disabled", "v1.24.17", /^All objects are available$/],
+] as const)("flows %s on Kubernetes %s", (mode, version, message) => {
+  const { available } = installationState({ flows: { mode } }, version);
+  expect([available.status, available.message]).toEqual(["True", expect.stringMatching(message)]);
 });

@@ -24,8 +24,8 @@ import { renderInstallation } from "../release/workloads/render-installation.ts"
 import { addEntries, missingEntries } from "../upkeep/address-list.ts";
 import { VERSION } from "../version.ts";
 import { configurationChanges } from "./agent-settings.ts";
-import { poolsState, workloadStates } from "./component-states.ts";
-import { AVAILABLE, degraded, progressing } from "./conditions.ts";
+import { installationState, poolsState, workloadStates } from "./component-states.ts";
+import { degraded, progressing } from "./conditions.ts";
 import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, datastoreProblem, declaredIn } from "./declared.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
@@ -76,7 +76,7 @@ export async function install(options: PassOptions, { snapshot, installation }: 
   return {
     installation: prepared,
     components: {
-      installation: AVAILABLE,
+      installation: installationState(effective, options.serverVersion()),
       ...workloads,
       ippools: isWaiting ? LOCKED : poolsState(effective, pools, problems),
     },

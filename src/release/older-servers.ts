@@ -16,7 +16,7 @@
 
 import { counted } from "../counted.ts";
 import { identity } from "../identity.ts";
-import { isServerBefore } from "../kube/server-version.ts";
+import { isServerBefore, tokenBindingProblem } from "../kube/server-version.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { isObject } from "../model/shape.ts";
 import { NODE_TOKENS } from "./admission/node-policies.ts";
@@ -30,7 +30,6 @@ const FIRST_WITH_MESSAGES = "v1.30.0";
 const FIRST_WITH_PARTS_OF_TEXTS = "v1.30.0";
 const FIRST_WITH_ADDRESSES = "v1.31.0";
 const FIRST_WITH_POLICIES = "v1.30.0";
-const FIRST_WITH_BOUND_TOKENS = "v1.31.0";
 
 const RULES = "x-kubernetes-validations";
 /** The estimate of its cost exceeds the limit there. */
@@ -85,7 +84,7 @@ export function servesPolicies(version: string): boolean {
 
 function servesPolicy(version: string, { metadata }: KubeObject): boolean {
   const needsBoundTokens = metadata.name === NODE_TOKENS;
-  return servesPolicies(version) && !(needsBoundTokens && isServerBefore(version, FIRST_WITH_BOUND_TOKENS));
+  return servesPolicies(version) && !(needsBoundTokens && tokenBindingProblem(version) !== undefined);
 }
 
 type Rule = Readonly<Record<string, unknown>>;

@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ControllerLinks } from "../../src/agent/flows/link/node-link.ts";
 import type { FlowAnswer, FlowQuestion, FlowSource } from "../../src/flows/flow-answer.ts";
-import { matcherOf } from "../../src/flows/flow-query.ts";
 import type { FlowEnd, FlowRecord } from "../../src/flows/flow-record.ts";
+import { visibleMatcher } from "../../src/flows/visible-flows.ts";
 import { FLOWS_API, identity } from "../../src/identity.ts";
 import { roleName } from "../../src/release/roles/role-files.ts";
 import { flowApiObjects } from "../../src/release/workloads/flow-api.ts";
@@ -86,7 +86,7 @@ class TestSource implements FlowSource {
       if (flow !== undefined) yield { explanation: { flow, missing: ["everything"] } };
       return;
     }
-    const matches = matcherOf(question.query);
+    const matches = visibleMatcher(question);
     for (const flow of FLOWS_OF[this.node] ?? []) if (matches(flow)) yield { flow };
     yield { losses: { node: "another node", ...LOSSES } };
     if (question.kind !== "flows" || !question.follow) return;
@@ -234,7 +234,14 @@ describe("the API of flows", () => {
     expect(await filtered("policy=blue/in")).toEqual([]);
     expect(await filtered("node=n2")).toEqual([]);
     expect(await filtered("last=1")).toEqual([2]);
-    expect(SOURCES.n2.asked.at(-1)).toEqual({ kind: "flows", query: { last: 256 }, follow: false });
+    // Nodes are told what she may see.
+    expect(SOURCES.n2.asked.at(-1)).toEqual({
+      ...{ kind: "flows", query: { last: 1 }, follow: false },
+      sight: { everyPod: false, nodes: false, podsOf: new Set(["red"]) },
+    });
+    const parameter = await kubectlAs("anna", `${PATH}/flows?sight=pods`).catch(String);
+    expect(parameter).toContain("no such field");
+    expect(await kubectlAs("anna", `${PATH}/rollups?node=n1`).catch(String)).toContain("may not list nodes");
     expect(await kubectlAs("anna", `${PATH}/explanation?id=3`).catch(String)).toContain("NotFound");
     expect(linesOf(await kubectlAs("anna", `${PATH}/explanation?id=1`))).toMatchObject([
       { explanation: { flow: { destination: { kind: "hidden" } }, missing: [] } },

@@ -3,11 +3,11 @@
  * away counts within `FRESH_MILLISECONDS`.
  */
 
-import type { Sight } from "../../flows/visible-flows.ts";
+import { FlowQueryError, type Sight } from "../../flows/flow-query.ts";
 import { FLOWS_API, PRODUCT_API } from "../../identity.ts";
 import type { KubeClient, KubeRequest } from "../../kube/api.ts";
 import { requireOk } from "../../kube/require-ok.ts";
-import { isObject } from "../../model/shape.ts";
+import { isObject, objectsIn, textsIn } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Caller } from "./front-proxy.ts";
 
@@ -22,6 +22,8 @@ export interface Attributes {
 const FRESH_MILLISECONDS = 30_000;
 const MOST_REMEMBERED = 20_000;
 const AT_ONCE = 16;
+/** A reader of some of so many is reviewed for each of them. */
+const MOST_NAMESPACES = 5_000;
 
 interface Remembered {
   readonly at: number;
@@ -30,6 +32,7 @@ interface Remembered {
 
 export class AccessReviews {
   private readonly remembered = new Map<string, Remembered>();
+  private listed: { readonly at: number; readonly names: Promise<readonly string[] | undefined> } | undefined;
 
   constructor(
     private readonly client: Pick<KubeClient, "request">,
@@ -51,6 +54,30 @@ export class AccessReviews {
       this.remembered.delete(oldest);
     }
     return allowed;
+  }
+
+  /** The names of all namespaces, as they were a short time ago; `undefined`: more than `MOST_NAMESPACES`. */
+  namespaces(): Promise<readonly string[] | undefined> {
+    const { elapsed } = this;
+    if (this.listed === undefined || elapsed() - this.listed.at >= FRESH_MILLISECONDS) {
+      const listed = { at: elapsed(), names: this.listNamespaces() };
+      this.listed = listed;
+      listed.names.catch(() => {
+        if (this.listed === listed) this.listed = undefined;
+      });
+    }
+    return this.listed.names;
+  }
+
+  private async listNamespaces(): Promise<readonly string[] | undefined> {
+    const request: KubeRequest = {
+      ...{ method: "GET", path: "/api/v1/namespaces", query: { limit: `${MOST_NAMESPACES}` } },
+      accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+    };
+    const list: unknown = parseJson(requireOk(await this.client.request(request), request));
+    const { metadata, items } = isObject(list) ? list : {};
+    if (isObject(metadata) && typeof metadata["continue"] === "string" && metadata["continue"] !== "") return undefined;
+    return objectsIn(items).flatMap(({ metadata: each }) => textsIn([isObject(each) ? each["name"] : undefined]));
   }
 
   private async ask({ user, groups, extra }: Caller, attributes: Attributes): Promise<boolean> {
@@ -78,7 +105,7 @@ export class CallerSight {
   private constructor(
     private readonly reviews: AccessReviews,
     private readonly caller: Caller,
-    private readonly whole: { readonly everyPod: boolean; readonly nodes: boolean },
+    private readonly clusterWide: { readonly everyPod: boolean; readonly nodes: boolean },
     private readonly known: Map<string, boolean>,
   ) {}
 
@@ -89,7 +116,7 @@ export class CallerSight {
 
   /** For what is in these namespaces. */
   async in(namespaces: readonly string[]): Promise<Sight> {
-    const { everyPod } = this.whole;
+    const { everyPod } = this.clusterWide;
     const unknown = everyPod ? [] : namespaces.filter((namespace) => !this.known.has(namespace));
     for (let first = 0; first < unknown.length; first += AT_ONCE) {
       await Promise.all(
@@ -99,17 +126,27 @@ export class CallerSight {
       );
     }
     return {
-      ...this.whole,
+      ...this.clusterWide,
       podsOf: new Set(namespaces.filter((namespace) => this.known.get(namespace) === true)),
     };
   }
 
+  /** For everything; in a cluster with too many namespaces for this one. Throws `FlowQueryError` without one. */
+  async whole(namespace: string | undefined): Promise<Sight> {
+    if (this.clusterWide.everyPod) return this.in([]);
+    const all = await this.reviews.namespaces();
+    if (all !== undefined) return this.in(all);
+    if (namespace !== undefined) return this.in([namespace]);
+    const why = `it is missing: the cluster has more than ${MOST_NAMESPACES} namespaces, too many to review which of them you may list`;
+    throw new FlowQueryError("namespace", `${why}; name one`);
+  }
+
   get seesNodes(): boolean {
-    return this.whole.nodes;
+    return this.clusterWide.nodes;
   }
 
   get seesEverything(): boolean {
-    return this.whole.everyPod && this.whole.nodes;
+    return this.clusterWide.everyPod && this.clusterWide.nodes;
   }
 }
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import { pollUntil } from "../../../test/support/poll.ts";
 import type { FlowAnswer, FlowQuestion } from "../../flows/flow-answer.ts";
-import { type FlowQuery, matcherOf } from "../../flows/flow-query.ts";
+import { type FlowQuery, FlowQueryError, type Sight } from "../../flows/flow-query.ts";
 import type { FlowEnd, FlowRecord } from "../../flows/flow-record.ts";
 import { readTarget } from "../../flows/flow-request.ts";
+import { visibleMatcher } from "../../flows/visible-flows.ts";
 import { ClusterFlows, type Reader } from "./cluster-flows.ts";
 
 function podOf(namespace: string, name: string): FlowEnd {
@@ -44,7 +46,7 @@ class TestNode {
       if (flow !== undefined) yield { explanation: { flow, missing: [] } };
       return;
     }
-    const matching = this.flows.filter(matcherOf(question.query));
+    const matching = this.flows.filter(visibleMatcher(question));
     const { last } = question.query;
     for (const flow of last === undefined ? matching : last === 0 ? [] : matching.slice(-last)) {
       this.sent += 1;
@@ -64,18 +66,21 @@ async function untilAborted(signal: AbortSignal): Promise<void> {
   await promise;
 }
 
-/** May list the pods of "red" alone. */
-const OF_RED: Reader = {
-  seesEverything: () => false,
-  seesNodes: () => false,
-  sightFor: async (namespaces) => ({
-    ...{ everyPod: false, nodes: false, podsOf: new Set(namespaces.filter((name) => name === "red")) },
-  }),
-  mayListPolicies: async () => true,
-};
+function readerOf(namespaces: readonly string[]): Reader {
+  const sight: Sight = { everyPod: false, nodes: false, podsOf: new Set(namespaces) };
+  return {
+    ...{ seesEverything: () => false, seesNodes: () => false, mayListPolicies: async () => true },
+    ...{ sightFor: async () => sight, wholeSight: async () => sight, onReview: NEVER_REVIEWED },
+  };
+}
+
+const NEVER_REVIEWED = () => ({ [Symbol.dispose]: () => {} });
+const OF_RED = readerOf(["red"]);
 const OF_ALL: Reader = {
   ...{ seesEverything: () => true, seesNodes: () => true, mayListPolicies: async () => true },
   sightFor: async () => ({ everyPod: true, nodes: true, podsOf: new Set<string>() }),
+  wholeSight: async () => ({ everyPod: true, nodes: true, podsOf: new Set<string>() }),
+  onReview: NEVER_REVIEWED,
 };
 
 async function ask(
@@ -88,12 +93,13 @@ async function ask(
 ): Promise<readonly FlowAnswer[]> {
   const flows = new ClusterFlows({
     links: { all: nodes as never, onLink: () => ({ [Symbol.dispose]: () => {} }) },
-    expectedNodes: async () => nodes.map(({ node }) => node),
-    now: () => 0,
+    expectedNodes: async () => ({ nodes: nodes.map(({ node }) => node) }),
+    // So that what is asked for from some time before a review on is everything.
+    now: () => 30_000,
     patience: 60_000,
   });
   const answers: FlowAnswer[] = [];
-  for await (const answer of flows.answer(question, reader, signal)) answers.push(answer);
+  for await (const answer of await flows.answer(question, reader, signal)) answers.push(answer);
   return answers;
 }
 
@@ -117,56 +123,46 @@ function history(node: string, count: number, isRed: (index: number) => boolean)
   return new TestNode(node, flows);
 }
 
-describe("the last flows of a reader who does not see everything", () => {
-  test("are the newest ones, and nodes do not send their whole history for them", async () => {
-    const nodes = [
-      history("n1", 50_000, (index) => index % 10 === 0),
-      history("n2", 50_000, (index) => index % 10 === 5),
+describe("the flows of a reader who does not see everything", () => {
+  test("are all that nodes send: the last ones, and those of a time", async () => {
+    const nodes = () => [
+      history("n1", 50_000, (index) => index % 10_000 === 0),
+      history("n2", 50_000, (index) => index % 10_000 === 5_000),
     ];
-    const answers = await ask(nodes, flowsAsked({ last: 4 }));
+    const [last, all] = [nodes(), nodes()];
+    const byNumber = (ids: readonly string[]) =>
+      ids.toSorted((one, two) => Number(one.slice(3)) - Number(two.slice(3)));
 
-    expect(idsIn(answers)).toEqual(
-      ["n2x49985", "n1x49980", "n2x49995", "n1x49990"].toSorted(
-        (left, right) => Number(left.slice(3)) - Number(right.slice(3)),
-      ),
-    );
-    expect(messagesIn(answers)).toEqual([]);
-    for (const { sent } of nodes) expect(sent).toBeLessThan(300);
+    expect(idsIn(await ask(last, flowsAsked({ last: 3 })))).toEqual(byNumber(["n2x35000", "n1x40000", "n2x45000"]));
+    expect(last.map(({ sent }) => sent)).toEqual([3, 3]);
+    const answers = await ask(all, flowsAsked({}));
+    expect([idsIn(answers).length, messagesIn(answers)]).toEqual([10, []]);
+    expect(all.map(({ sent }) => sent)).toEqual([5, 5]);
   });
 
-  test("are looked for among more if they are not among the newest ones, to a limit that is told", async () => {
-    const near = history("n1", 5_000, (index) => index < 4_000 && index % 100 === 0);
-    expect(idsIn(await ask([near], flowsAsked({ last: 3 })))).toEqual(["n1x3700", "n1x3800", "n1x3900"]);
-    const far = history("n1", 50_000, (index) => index < 100);
-    const answers = await ask([far], flowsAsked({ last: 3 }));
-
-    expect(idsIn(answers)).toEqual([]);
-    expect(messagesIn(answers)).toEqual([expect.stringContaining("only the newest 10000 flows of each node")]);
-    expect(far.sent).toBeLessThan(13_000);
-    // All that the node has was looked at.
-    expect(messagesIn(await ask([history("n1", 2_000, () => false)], flowsAsked({ last: 3 })))).toEqual([]);
-  });
-
-  test("are filtered by names after hiding; nodes are told only what tells nothing", async () => {
+  test("are filtered by what is shown of them, at the nodes too", async () => {
     const node = history("n1", 1_000, (index) => index % 2 === 0);
-    const query = {
-      last: 2,
-      pod: "blue/client-n1x999",
-      from: "node/n1",
-      to: "10.0.0.0/8",
-      node: "n1",
-      label: "a",
-      policy: "p",
-    };
-    expect(idsIn(await ask([node], flowsAsked(query)))).toEqual([]);
-    for (const { query: asked } of node.asked.map((each) => each as FlowQuestion & { kind: "flows" }))
-      expect(asked).toEqual({ last: expect.any(Number), to: "10.0.0.0/8" });
-    node.asked.length = 0;
-    await ask([node], flowsAsked({ last: 2, namespace: "blue" }));
-    expect(node.asked[0]).toMatchObject({ query: { last: 256 } });
-    expect(JSON.stringify(node.asked)).not.toContain("blue");
-    expect(idsIn(await ask([node], flowsAsked({ last: 2, namespace: "red" })))).toEqual(["n1x996", "n1x998"]);
-    expect(node.asked.at(-1)).toMatchObject({ query: { namespace: "red" } });
+    const sight = { everyPod: false, nodes: false, podsOf: new Set(["red"]) };
+    for (const [query, ids] of [
+      [{ last: 2, pod: "blue/client-n1x999" }, []],
+      [{ last: 2, namespace: "blue" }, []],
+      [{ last: 2, node: "n1" }, ["n1x996", "n1x998"]],
+      [{ last: 2, pod: "client-n1x99*" }, ["n1x996", "n1x998"]],
+    ] as const) {
+      node.sent = 0;
+      expect(idsIn(await ask([node], flowsAsked(query)))).toEqual([...ids]);
+      expect(node.asked.at(-1)).toEqual({ kind: "flows", query, sight, follow: false });
+      expect(node.sent).toBe(ids.length);
+    }
+  });
+
+  test("are hidden and filtered again, whatever a node sends", async () => {
+    const node = history("n1", 10, (index) => index % 2 === 0);
+    const everything = node.ask.bind(node);
+    node.ask = (_, options) => everything("/flows", options);
+
+    expect(idsIn(await ask([node], flowsAsked({})))).toEqual(["n1x0", "n1x2", "n1x4", "n1x6", "n1x8"]);
+    expect(idsIn(await ask([node], flowsAsked({ pod: "client-n1x2" })))).toEqual(["n1x2"]);
   });
 
   test("come before what is new", async () => {
@@ -175,11 +171,50 @@ describe("the last flows of a reader who does not see everything", () => {
     const answers = await ask([node], { kind: "flows", query: { last: 2 }, follow: true }, { signal });
 
     expect(idsIn(answers)).toEqual(["n1x996", "n1x998"]);
-    expect(node.asked.map((each) => each.kind === "flows" && [each.follow, each.query.last])).toEqual([
-      [true, 0],
-      [false, 256],
-    ]);
+    expect(node.asked).toMatchObject([{ follow: true, query: { last: 2 } }]);
   });
+
+  test("are asked for again when the reader may see more or less, and the answer ends when nobody knows", async () => {
+    const node = history("n1", 10, (index) => index % 2 === 0);
+    const review = new EventTarget();
+    let reader: Reader | undefined = OF_RED;
+    const reviewed: Reader = {
+      ...OF_RED,
+      wholeSight: async (namespace) => {
+        if (reader === undefined) throw new Error("the API server does not say");
+        return reader.wholeSight(namespace);
+      },
+      onReview: (listener) => {
+        review.addEventListener("again", listener);
+        return { [Symbol.dispose]: () => review.removeEventListener("again", listener) };
+      },
+    };
+    const answering = ask([node], { kind: "flows", query: { last: 1 }, follow: true }, { reader: reviewed });
+    const becomes = async (next: Reader | undefined, count: number) => {
+      reader = next;
+      review.dispatchEvent(new Event("again"));
+      await pollUntil(() => node.asked.length === count, "the node to be asked");
+    };
+    await pollUntil(() => node.sent === 1, "the last flow of the past");
+    await becomes(readerOf(["red", "blue"]), 2);
+    await becomes(OF_RED, 3);
+    await becomes(undefined, 3);
+
+    expect(new Set(idsIn(await answering)).size).toBe(10);
+    expect(node.asked.map((each) => each.kind === "flows" && [...(each.sight?.podsOf ?? [])])).toEqual([
+      ["red"],
+      ["blue", "red"],
+      ["red"],
+    ]);
+    // Without the last ones of the past, from some time before the review on.
+    expect(node.asked[1]).toMatchObject({ query: { since: expect.any(Number) } });
+    expect(node.asked[1]).not.toMatchObject({ query: { last: 1 } });
+  });
+});
+
+test("sums by node are refused to those who may not list nodes", async () => {
+  const asked = ask([history("n1", 1, () => true)], { kind: "rollups", query: { node: "n1" } });
+  await expect(asked).rejects.toBeInstanceOf(FlowQueryError);
 });
 
 test.each([

@@ -1,25 +1,24 @@
 /**
  * The answer of the whole cluster to one reader:
  *
- *   question ──> every node ──> in order ──> what the reader may see ──> what the reader asked for ──> lines
+ *   question, what the reader may see ──> every node ──> in order ──> what the reader may see, the rest hidden ──> lines
  *
- * For a reader who may not see everything, nodes are asked without any filter that could tell what is hidden. The last flows of such
- * a reader are looked for among the newest of each node, and then among more of them.
+ * Nodes are told what the reader may see, and filter by what is shown of a flow (`visibleMatcher`): so they send no more than the
+ * reader gets, and no filter tells what is hidden. What a node sends is hidden and filtered here again: nobody relies on the node.
  */
-import type { FlowAnswer, FlowExplanation, FlowQuestion, FlowRollup } from "../../flows/flow-answer.ts";
-import { type FlowQuery, MOST_LAST, matcherOf } from "../../flows/flow-query.ts";
-import type { FlowLosses, FlowRecord } from "../../flows/flow-record.ts";
+import type { FlowAnswer, FlowExplanation, FlowFilter, FlowQuestion, FlowRollup } from "../../flows/flow-answer.ts";
+import { FlowQueryError, matcherOf, type Sight } from "../../flows/flow-query.ts";
+import type { FlowLosses } from "../../flows/flow-record.ts";
 import { targetOf } from "../../flows/flow-request.ts";
 import {
   HIDDEN_NODE,
   mergedRollups,
   namespacesIn,
-  type Sight,
+  sightText,
   visibleExplanation,
   visibleFlow,
   visibleRollup,
 } from "../../flows/visible-flows.ts";
-import { parsePrefixOrAddress } from "../../ip/prefix.ts";
 import { AsTheyCome, type NodeStream, oldestFirst } from "./answers-in-order.ts";
 import type { NodeLink, NodeLinks } from "./node-links.ts";
 
@@ -29,55 +28,68 @@ export interface Reader {
   seesNodes(): boolean;
   /** For what is in these namespaces. */
   sightFor(namespaces: readonly string[]): Promise<Sight>;
+  /** Of all namespaces that there are. If they are too many: of this one, or throws `FlowQueryError`. */
+  wholeSight(namespace: string | undefined): Promise<Sight>;
   mayListPolicies(namespace: string | undefined): Promise<boolean>;
+  /** Called when `wholeSight()` may have changed. */
+  onReview(listener: () => void): Disposable;
 }
 
 export interface ClusterFlowsOptions {
   readonly links: Pick<NodeLinks, "all" | "onLink">;
   /** The nodes that have a link, if everything is well. Resolves when they had time to open it. */
-  readonly expectedNodes: () => Promise<readonly string[]>;
+  readonly expectedNodes: () => Promise<ExpectedNodes>;
   readonly now: () => number;
   /** Milliseconds until a node that says nothing is given up. */
   readonly patience?: number;
 }
 
+export interface ExpectedNodes {
+  readonly nodes: readonly string[];
+  /** Why none of them can have a link, in words. */
+  readonly problem?: string;
+}
+
+const NO_LINK = "it has no link to the controllers: its agent does not run, or flows are off there";
 const PATIENCE = 10_000;
 /** Lines of all nodes together that may wait in memory for one answer. */
 const MOST_WAITING = 16_384;
 const MOST_OF_NODE = 1_024;
 const MOST_ROLLUPS = 200_000;
-/** Of the newest flows of each node: among these the last ones of a reader are looked for first, then among so many times more. */
-const FIRST_NEWEST = 256;
-const MORE_NEWEST = 8;
+/** What a review says may be so old. */
+const STALE_MILLISECONDS = 30_000;
 
 export class ClusterFlows {
   constructor(private readonly options: ClusterFlowsOptions) {}
 
-  /** Throws `FlowQueryError` before the first answer, for a question that cannot be answered. */
-  async *answer(question: FlowQuestion, reader: Reader, signal: AbortSignal): AsyncIterable<FlowAnswer> {
+  /** Throws `FlowQueryError` for a question that cannot be answered. */
+  async answer(question: FlowQuestion, reader: Reader, signal: AbortSignal): Promise<AsyncIterable<FlowAnswer>> {
+    return this.answers(await seenBy(reader, question), reader, signal);
+  }
+
+  private async *answers(question: FlowQuestion, reader: Reader, signal: AbortSignal): AsyncIterable<FlowAnswer> {
     const expected = await this.options.expectedNodes();
     const since = this.options.now();
     // Who may not know nodes would learn from what this one does not answer that it exists.
     const wanted = question.kind === "explanation" || !reader.seesNodes() ? undefined : question.query.node;
     const isAsked = (node: string) => wanted === undefined || node === wanted;
-    const links = this.options.links.all.filter(({ node }) => isAsked(node));
-    const linked = new Set(links.map(({ node }) => node));
+    const links = () => this.options.links.all.filter(({ node }) => isAsked(node));
+    const linked = new Set(links().map(({ node }) => node));
     const problems = new Problems(reader);
-    for (const node of expected)
-      if (isAsked(node) && !linked.has(node))
-        yield* problems.of(node, "it has no link to the controllers: its agent does not run, or flows are off there");
+    if (expected.problem !== undefined) yield { problem: { message: expected.problem } };
+    for (const node of expected.nodes)
+      if (expected.problem === undefined && isAsked(node) && !linked.has(node)) yield* problems.of(node, NO_LINK);
 
     const ending = new AbortController();
     const stop = AbortSignal.any([signal, ending.signal]);
-    const lines = Math.max(16, Math.min(MOST_OF_NODE, Math.floor(MOST_WAITING / Math.max(links.length, 1))));
-    const asked = await pushedDown(question, reader);
-    const streamOf = (link: NodeLink, changes: FlowChanges = {}): NodeStream => ({
+    const lines = Math.max(16, Math.min(MOST_OF_NODE, Math.floor(MOST_WAITING / Math.max(linked.size, 1))));
+    const streamOf = (link: NodeLink, each: FlowQuestion, until = stop): NodeStream => ({
       node: link.node,
-      answers: link.ask(targetOf(withChanges(asked, changes)), { lines, signal: stop })[Symbol.asyncIterator](),
+      answers: link.ask(targetOf(each), { lines, signal: until })[Symbol.asyncIterator](),
     });
-    const nodes: AskedNodes = { links, isAsked, streamOf, stop, since };
+    const nodes: AskedNodes = { links, isAsked, streamOf, stop, end: () => ending.abort(), since };
     try {
-      yield* problems.filtered(this.seenBy(reader, question, nodes));
+      yield* problems.filtered(this.shown(reader, question, nodes));
     } finally {
       ending.abort();
     }
@@ -86,79 +98,67 @@ export class ClusterFlows {
     if (signal.aborted && !follows) yield { problem: { message: "the answer is not complete: it took too long" } };
   }
 
-  private async *seenBy(reader: Reader, question: FlowQuestion, nodes: AskedNodes): AsyncIterable<FlowAnswer> {
+  private async *shown(reader: Reader, asked: FlowQuestion, nodes: AskedNodes): AsyncIterable<FlowAnswer> {
     const { links, streamOf, stop } = nodes;
-    switch (question.kind) {
+    const streams = () => links().map((link) => streamOf(link, asked));
+    switch (asked.kind) {
       case "flows": {
-        const answers = visibleFlows(reader, question.query, this.flows(reader, question, nodes));
-        return yield* lastOf(question.query.last, answers, stop);
+        const answers = asked.follow
+          ? this.followed(reader, asked, nodes)
+          : visibleFlows(asked, oldestFirst(streams(), { patience: this.patience }));
+        return yield* lastOf(asked.query.last, answers, stop);
       }
-      case "rollups": {
-        const streams = links.map((link) => streamOf(link));
-        return yield* visibleRollups(reader, question.query, asTheyCome(streams, stop));
-      }
+      case "rollups":
+        return yield* visibleRollups(asked.sight, asTheyCome(streams(), stop));
       case "explanation": {
-        const streams = links.map((link) => streamOf(link));
         const limit = AbortSignal.any([stop, AbortSignal.timeout(this.patience)]);
-        return yield* explanations(reader, question.id, asTheyCome(streams, limit));
+        return yield* explanations(reader, asked.id, asTheyCome(streams(), limit));
       }
     }
   }
 
-  private async *flows(reader: Reader, question: FlowsQuestion, nodes: AskedNodes): AsyncIterable<FlowAnswer> {
+  /** What was, `END_OF_PAST`, and what comes. If the reader may see something else meanwhile, nodes are asked again. */
+  private async *followed(reader: Reader, asked: FlowsQuestion, nodes: AskedNodes): AsyncIterable<FlowAnswer> {
     const { links, stop, isAsked, streamOf, since } = nodes;
-    const { patience } = this;
-    const isSearched = (question.query.last ?? 0) > 0 && !reader.seesEverything();
-    if (!question.follow) {
-      if (isSearched) return yield* this.newest(reader, question.query, nodes);
-      return yield* oldestFirst(
-        links.map((link) => streamOf(link)),
-        { patience },
-      );
-    }
     const news = new AsTheyCome();
+    const round: Round = { asked, show: visibleAnswers(asked), reviewed: since, ending: new AbortController() };
+    let isPast = true;
+    const ask = (link: NodeLink, from: number) => {
+      const { last: _, ...query } = round.asked.query;
+      const until = AbortSignal.any([stop, round.ending.signal]);
+      news.add(streamOf(link, { ...round.asked, query: { ...query, since: from } }, until));
+    };
     // A node that comes, or comes again, is asked for what happened meanwhile.
     using _listening = this.options.links.onLink((link) => {
-      if (isAsked(link.node)) news.add(streamOf(link, { since, last: undefined }));
+      if (isAsked(link.node)) ask(link, since);
+    });
+    const askAgain = (from: number) => {
+      round.ending.abort();
+      round.ending = new AbortController();
+      for (const link of links()) ask(link, from);
+    };
+    using _reviewing = reader.onReview(async () => {
+      const { reviewed } = round;
+      round.reviewed = this.options.now();
+      const next = await seenBy(reader, asked).catch(() => undefined);
+      // What the reader may see is not known any more.
+      if (next?.kind !== "flows") return nodes.end();
+      if (stop.aborted || sameSight(next.sight, round.asked.sight)) return;
+      round.asked = next;
+      round.show = visibleAnswers(next);
+      const from = reviewed - STALE_MILLISECONDS;
+      if (isPast) round.changedSince ??= from;
+      else askAgain(from);
     });
     const following: NodeStream[] = [];
-    const streams = links.map((link) => streamOf(link, isSearched ? { last: 0 } : {}));
-    yield* oldestFirst(streams, { patience, following });
-    // What comes meanwhile waits in the streams.
-    if (isSearched) yield* this.newest(reader, question.query, nodes);
+    const until = AbortSignal.any([stop, round.ending.signal]);
+    const streams = links().map((link) => streamOf(link, asked, until));
+    for await (const answer of oldestFirst(streams, { patience: this.patience, following })) yield* round.show(answer);
     yield END_OF_PAST;
     for (const stream of following) news.add(stream);
-    yield* news.answers(stop, "goes on");
-  }
-
-  /** The last flows that the reader may see and asks for, the oldest first; with what nodes said besides. */
-  private async *newest(
-    reader: Reader,
-    query: FlowQuery,
-    { links, streamOf, stop }: AskedNodes,
-  ): AsyncIterable<FlowAnswer> {
-    const last = query.last ?? 0;
-    for (
-      let most = Math.min(Math.max(last, FIRST_NEWEST), MOST_LAST);
-      ;
-      most = Math.min(most * MORE_NEWEST, MOST_LAST)
-    ) {
-      const streams = links.map((link) => streamOf(link, { last: most, follow: false }));
-      const found = await newestOf(reader, { ...query, last }, oldestFirst(streams, { patience: this.patience }));
-      // It took too long: the oldest ones of the newest are not the last ones.
-      if (stop.aborted) return;
-      const isMore = found.nodes.some(({ count, leftAt }) => count >= most && leftAt > found.oldest);
-      if (isMore && most < MOST_LAST) continue;
-      yield* found.others;
-      for (const flow of found.flows) yield { flow };
-      if (isMore)
-        yield {
-          problem: {
-            message: `there may be more: only the newest ${MOST_LAST} flows of each node were looked at; use "since" in place of "last", or "namespace"`,
-          },
-        };
-      return;
-    }
+    isPast = false;
+    if (round.changedSince !== undefined) askAgain(round.changedSince);
+    for await (const answer of news.answers(stop, "goes on")) yield* round.show(answer);
   }
 
   private get patience(): number {
@@ -168,69 +168,38 @@ export class ClusterFlows {
 
 type FlowsQuestion = FlowQuestion & { readonly kind: "flows" };
 
-/** Of a question about flows, for one of several times that a node is asked. */
-interface FlowChanges {
-  readonly last?: number | undefined;
-  readonly since?: number;
-  readonly follow?: false;
+/** What nodes are asked, until the reader may see something else. */
+interface Round {
+  asked: FlowsQuestion;
+  show: (answer: FlowAnswer) => readonly FlowAnswer[];
+  reviewed: number;
+  ending: AbortController;
+  /** The reader may see something else since the past began to be read. */
+  changedSince?: number;
 }
 
 interface AskedNodes {
-  readonly links: readonly NodeLink[];
+  readonly links: () => readonly NodeLink[];
   readonly isAsked: (node: string) => boolean;
-  readonly streamOf: (link: NodeLink, changes?: FlowChanges) => NodeStream;
+  readonly streamOf: (link: NodeLink, asked: FlowQuestion, until?: AbortSignal) => NodeStream;
   readonly stop: AbortSignal;
+  /** The answer ends. */
+  readonly end: () => void;
   /** When the question came. */
   readonly since: number;
 }
 
-function withChanges(question: FlowQuestion, changes: FlowChanges): FlowQuestion {
-  if (question.kind !== "flows") return question;
-  const { follow = question.follow } = changes;
-  const { last, ...query } = question.query;
-  const most = "last" in changes ? changes.last : last;
-  const { since = query.since } = changes;
-  return {
-    ...{ kind: "flows", follow },
-    query: { ...query, ...(most === undefined ? {} : { last: most }), ...(since === undefined ? {} : { since }) },
-  };
+/** The question as nodes are asked it: about what the reader may see. Throws `FlowQueryError`. */
+async function seenBy(reader: Reader, question: FlowQuestion): Promise<FlowQuestion> {
+  if (question.kind === "explanation" || reader.seesEverything()) return question;
+  const { node, namespace } = question.query;
+  if (question.kind === "rollups" && node !== undefined && !reader.seesNodes())
+    throw new FlowQueryError("node", "sums are not shown by node to those who may not list nodes; leave it out");
+  return { ...question, sight: await reader.wholeSight(namespace) };
 }
 
-interface Found {
-  readonly flows: readonly FlowRecord[];
-  readonly others: readonly FlowAnswer[];
-  /** When the first of so many as were asked for began. */
-  readonly oldest: number;
-  /** `leftAt`: what the node has not said had changed by then. */
-  readonly nodes: readonly { readonly count: number; readonly leftAt: number }[];
-}
-
-async function newestOf(
-  reader: Reader,
-  query: FlowQuery & { readonly last: number },
-  answers: AsyncIterable<FlowAnswer>,
-): Promise<Found> {
-  const { last } = query;
-  const matches = matcherOf(query);
-  const others: FlowAnswer[] = [];
-  const nodes = new Map<string, { count: number; leftAt: number }>();
-  let flows: FlowRecord[] = [];
-  for await (const answer of answers) {
-    if (!("flow" in answer)) {
-      others.push(answer);
-      continue;
-    }
-    const { flow } = answer;
-    const { count, leftAt } = nodes.get(flow.node) ?? { count: 0, leftAt: Number.POSITIVE_INFINITY };
-    nodes.set(flow.node, { count: count + 1, leftAt: Math.min(leftAt, flow.end) });
-    const visible = visibleFlow(flow, await reader.sightFor(namespacesIn(answer)));
-    if (visible === undefined || !matches(visible)) continue;
-    flows.push(flow);
-    if (flows.length > 2 * last) flows = flows.slice(-last);
-  }
-  flows = flows.slice(-last);
-  const oldest = flows.length < last ? Number.NEGATIVE_INFINITY : (flows[0]?.start ?? 0);
-  return { flows, others, oldest, nodes: [...nodes.values()] };
+function sameSight(left: Sight | undefined, right: Sight | undefined): boolean {
+  return (left && sightText(left)) === (right && sightText(right));
 }
 
 /** Between what was and what comes; never sent to anybody. */
@@ -242,45 +211,19 @@ async function* asTheyCome(streams: readonly NodeStream[], stop: AbortSignal): A
   yield* all.answers(stop);
 }
 
-/** What a node may be asked for: filters by what is hidden would be answered, and so tell it. */
-async function pushedDown(question: FlowQuestion, reader: Reader): Promise<FlowQuestion> {
-  if (question.kind === "explanation" || reader.seesEverything()) return question;
-  // These are shown of each flow that is shown at all.
-  const { pod: _, label: _label, policy: _policy, node: _node, last, namespace, from, to, ...shown } = question.query;
-  const query: FlowQuery = {
-    ...shown,
-    // Nothing of a namespace is hidden whose pods the reader may list.
-    ...(namespace !== undefined && (await seesNamespace(reader, namespace)) ? { namespace } : {}),
-    ...(from !== undefined && isAboutAddresses(from) ? { from } : {}),
-    ...(to !== undefined && isAboutAddresses(to) ? { to } : {}),
-    // None of the past, for whoever follows.
-    ...(last === 0 ? { last } : {}),
-  };
-  return { ...question, query };
+async function* visibleFlows(filter: FlowFilter, answers: AsyncIterable<FlowAnswer>): AsyncIterable<FlowAnswer> {
+  const show = visibleAnswers(filter);
+  for await (const answer of answers) yield* show(answer);
 }
 
-async function seesNamespace(reader: Reader, namespace: string): Promise<boolean> {
-  const { everyPod, podsOf } = await reader.sightFor([namespace]);
-  return everyPod || podsOf.has(namespace);
-}
-
-/** Addresses stay, and so does it that nobody has one. */
-function isAboutAddresses(end: string): boolean {
-  return end === "outside" || parsePrefixOrAddress(end) !== undefined;
-}
-
-async function* visibleFlows(
-  reader: Reader,
-  query: FlowQuery,
-  answers: AsyncIterable<FlowAnswer>,
-): AsyncIterable<FlowAnswer> {
+/** Nothing of a flow that the reader may not see, or did not ask for; everything else as it is. */
+function visibleAnswers({ query, sight }: FlowFilter): (answer: FlowAnswer) => readonly FlowAnswer[] {
   const matches = matcherOf(query);
-  for await (const answer of answers) {
-    const visible =
-      "flow" in answer ? visibleFlow(answer.flow, await reader.sightFor(namespacesIn(answer))) : undefined;
-    if (visible === undefined && !("flow" in answer)) yield answer;
-    else if (visible !== undefined && matches(visible)) yield { flow: visible };
-  }
+  return (answer) => {
+    if (!("flow" in answer)) return [answer];
+    const flow = sight === undefined ? answer.flow : visibleFlow(answer.flow, sight);
+    return flow !== undefined && matches(flow) ? [{ flow }] : [];
+  };
 }
 
 /** Of the past, only so many; of what comes, all. If it took too long, none: those that were read are the oldest ones. */
@@ -307,13 +250,12 @@ async function* lastOf(
   if (kept !== undefined && last > 0 && !stop.aborted) yield* kept.slice(-last);
 }
 
+/** Which of them the reader asked for only the nodes know, who have the flows: a roll-up has no pods and labels. */
 async function* visibleRollups(
-  reader: Reader,
-  query: FlowQuery,
+  sight: Sight | undefined,
   answers: AsyncIterable<FlowAnswer>,
 ): AsyncIterable<FlowAnswer> {
-  if (reader.seesEverything()) return yield* answers;
-  const matches = matcherOf(query);
+  if (sight === undefined) return yield* answers;
   let visible: readonly FlowRollup[] = [];
   let fresh: FlowRollup[] = [];
   for await (const answer of answers) {
@@ -321,8 +263,8 @@ async function* visibleRollups(
       yield answer;
       continue;
     }
-    const seen = visibleRollup(answer.rollup, await reader.sightFor(namespacesIn(answer)));
-    if (seen === undefined || !matches(recordLike(seen))) continue;
+    const seen = visibleRollup(answer.rollup, sight);
+    if (seen === undefined) continue;
     fresh.push(seen);
     if (fresh.length < MOST_ROLLUPS / 10) continue;
     visible = mergedRollups([...visible, ...fresh]);
@@ -332,23 +274,6 @@ async function* visibleRollups(
   }
   for (const rollup of mergedRollups([...visible, ...fresh])) yield { rollup };
 }
-
-/** A record with what a roll-up says, for the same filters: names are those of owners, and there are no labels. */
-function recordLike(rollup: FlowRollup): FlowRecord {
-  const { node, from, until, source, destination, protocol, port, verdict, rules } = rollup;
-  const decisions = rules.map((text) => ({
-    ...({ point: "host in", verdict: "unknown" } as const),
-    rule: text.slice(text.indexOf(": ") + 2),
-  }));
-  return {
-    ...{ id: "", node, family: 4, protocol, verdict, decisions, direction: "both", state: "ended" },
-    source: { ...source, address: "" },
-    destination: { ...destination, address: "", ...(port === undefined ? {} : { port }) },
-    ...{ start: from, end: until, sent: NOTHING_COUNTED, received: NOTHING_COUNTED },
-  };
-}
-
-const NOTHING_COUNTED = { packets: 0, bytes: 0 };
 
 /** IDs are unique. If several nodes claim one, none is believed: a node could answer for the flows of others. */
 async function* explanations(

@@ -40,7 +40,12 @@ beforeAll(async () => {
   client = makeSigned(directory.path, "client", root, { subject: "/CN=front-proxy-client" });
   // Each review is a new one.
   const reviews = new AccessReviews(api, () => (elapsed += 60_000));
-  server = new FlowApiServer({ flows: { answer: endless }, reviews, log: () => {}, reviewMilliseconds: 50 });
+  server = new FlowApiServer({
+    flows: { answer: async (...given) => endless(...given) },
+    reviews,
+    log: () => {},
+    reviewMilliseconds: 50,
+  });
   const [certificate, key] = [readFileSync(client.cert, "utf8"), readFileSync(client.key, "utf8")];
   await server.listen(
     "127.0.0.1",

@@ -115,7 +115,8 @@ export class FlowApiServer {
     const reading = await reviewedReader(this.options, caller, { mayRead, stop: () => ending.abort() });
     const limit = verb === "list" ? [AbortSignal.timeout(LONGEST_MILLISECONDS)] : [];
     try {
-      const answers = this.options.flows.answer(question, reading.reader, AbortSignal.any([ending.signal, ...limit]));
+      const stop = AbortSignal.any([ending.signal, ...limit]);
+      const answers = await this.options.flows.answer(question, reading.reader, stop);
       await sendLines(response, answers, question.kind === "explanation" ? "needs an answer" : "may be empty");
     } finally {
       reading.end();
@@ -149,13 +150,15 @@ async function reviewedReader(
 ): Promise<{ readonly reader: Reader; readonly end: () => void }> {
   let sight = await CallerSight.of(reviews, caller);
   const isWhole = sight.seesEverything;
+  const listeners = new Set<() => void>();
   const again = setInterval(() => {
     void (async () => {
       try {
         const [next, may] = await Promise.all([CallerSight.of(reviews, caller), mayRead()]);
-        // Nodes were asked with filters that only a reader of everything may use.
+        // Nodes were asked as only a reader of everything may ask them.
         if (!may || (isWhole && !next.seesEverything)) stop();
         sight = next;
+        for (const listener of listeners) listener();
       } catch (failure) {
         log(`Cannot review what a reader of flows may see, so its answer ends: ${reasonOf(failure)}`, "WARNING");
         stop();
@@ -166,6 +169,11 @@ async function reviewedReader(
     seesEverything: () => isWhole,
     seesNodes: () => sight.seesNodes,
     sightFor: (namespaces) => sight.in(namespaces),
+    wholeSight: (namespace) => sight.whole(namespace),
+    onReview: (listener) => {
+      listeners.add(listener);
+      return { [Symbol.dispose]: () => listeners.delete(listener) };
+    },
     mayListPolicies: (namespace) => mayListPolicies(reviews, caller, namespace),
   };
   return { reader, end: () => clearInterval(again) };

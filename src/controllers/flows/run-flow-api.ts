@@ -7,15 +7,18 @@
  */
 
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import type { KubeClient, KubeRequest } from "../../kube/api.ts";
+import { clusterObjects } from "../../kube/objects.ts";
 import { requireOk } from "../../kube/require-ok.ts";
+import { readServerVersion, tokenBindingProblem } from "../../kube/server-version.ts";
 import { onceEach } from "../../log/once-each.ts";
 import { isObject, objectsIn } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import { FLOWS_API_PORT, FLOWS_LINK_PORT, FLOWS_VARIABLE } from "../../release/workloads/names.ts";
 import { AccessReviews } from "./access-reviews.ts";
-import { ClusterFlows } from "./cluster-flows.ts";
+import { ClusterFlows, type ExpectedNodes } from "./cluster-flows.ts";
 import { FlowApiServer } from "./flow-api-server.ts";
 import { keepFlowTls } from "./flow-tls.ts";
 import { readFrontProxy } from "./front-proxy.ts";
@@ -62,7 +65,7 @@ export async function runFlowApi(means: FlowApiProcess): Promise<void> {
   // Agents of hosts have their accounts there.
   const accounts = [...new Set([namespace, "kube-system"])];
   const links = new NodeLinks({ verify: (token) => verifyNode(client, token, accounts), log });
-  const expected = new ExpectedNodes(client, links, { elapsed });
+  const expected = new NodesWithLinks(client, links, { elapsed, log });
   const flows = new ClusterFlows({
     links,
     expectedNodes: () => expected.read(signal),
@@ -84,6 +87,7 @@ export async function runFlowApi(means: FlowApiProcess): Promise<void> {
           await onAnyAddress(async (host) => links.listen(host, ports.links, tls.server));
           if (served === "") expected.startNow();
           served = wanted;
+          await expected.tellProblem();
           log(`Serving the API of flows at port ${ports.api}, links of nodes at port ${ports.links}`, "INFO");
         }
         if (tls === undefined) pause = RETRY_MILLISECONDS;
@@ -131,36 +135,45 @@ const START_MILLISECONDS = 10_000;
 const POLL_MILLISECONDS = 100;
 
 /** The nodes with Linux, each of which should have a link. */
-class ExpectedNodes {
-  private known: { readonly at: number; readonly nodes: readonly string[] } | undefined;
+class NodesWithLinks {
+  private known: (ExpectedNodes & { readonly at: number }) | undefined;
+  private told = "";
   private started: number;
 
   constructor(
     private readonly client: Pick<KubeClient, "request">,
     private readonly links: NodeLinks,
-    private readonly clock: { readonly elapsed: () => number },
+    private readonly means: Pick<FlowApiProcess, "elapsed" | "log">,
   ) {
-    this.started = clock.elapsed();
+    this.started = means.elapsed();
   }
 
   startNow(): void {
-    this.started = this.clock.elapsed();
+    this.started = this.means.elapsed();
   }
 
-  async read(signal: AbortSignal): Promise<readonly string[]> {
-    const nodes = await this.list();
-    const { elapsed } = this.clock;
-    while (!signal.aborted && elapsed() - this.started < START_MILLISECONDS) {
+  async read(signal: AbortSignal): Promise<ExpectedNodes> {
+    const expected = await this.list();
+    const { nodes, problem } = expected;
+    const { elapsed } = this.means;
+    while (problem === undefined && !signal.aborted && elapsed() - this.started < START_MILLISECONDS) {
       const linked = new Set(this.links.nodes);
       if (nodes.every((node) => linked.has(node))) break;
       await Bun.sleep(POLL_MILLISECONDS);
     }
-    return nodes;
+    return expected;
   }
 
-  private async list(): Promise<readonly string[]> {
-    const { elapsed } = this.clock;
-    if (this.known !== undefined && elapsed() - this.known.at < FRESH_MILLISECONDS) return this.known.nodes;
+  /** Logs why no node can open a link, if that is so. */
+  async tellProblem(): Promise<void> {
+    const { problem = "" } = await this.list();
+    if (problem !== "" && problem !== this.told) this.means.log(problem, "WARNING");
+    this.told = problem;
+  }
+
+  private async list(): Promise<ExpectedNodes> {
+    const { elapsed } = this.means;
+    if (this.known !== undefined && elapsed() - this.known.at < FRESH_MILLISECONDS) return this.known;
     const request: KubeRequest = {
       ...{ method: "GET", path: "/api/v1/nodes", query: { labelSelector: "kubernetes.io/os!=windows" } },
       accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
@@ -170,7 +183,16 @@ class ExpectedNodes {
       const name = isObject(metadata) ? metadata["name"] : undefined;
       return typeof name === "string" ? [name] : [];
     });
-    this.known = { at: elapsed(), nodes };
-    return nodes;
+    const problem = await this.linkProblem();
+    this.known = { at: elapsed(), nodes, ...(problem === undefined ? {} : { problem }) };
+    return this.known;
+  }
+
+  /** Nodes show with their tokens which node they are. */
+  private async linkProblem(): Promise<string | undefined> {
+    const objects = clusterObjects(this.client, AbortSignal.timeout(FRESH_MILLISECONDS));
+    const problem = tokenBindingProblem(await readServerVersion(objects).catch(() => ""));
+    if (problem === undefined) return undefined;
+    return `no node can open a link to the controllers: ${problem}; until then ask each node, as root: ${identity.adminTool} flows --local`;
   }
 }

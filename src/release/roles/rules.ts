@@ -220,6 +220,8 @@ export function controllersRules(datastore: RuleDatastore): readonly Rule[] {
 export const REVIEW: readonly Rule[] = [
   { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
   { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
+  // Of which a caller may list the pods.
+  { apiGroups: [CORE], resources: ["namespaces"], verbs: ["list"] },
 ];
 
 /** How API servers identify themselves, and what the APIService trusts. */

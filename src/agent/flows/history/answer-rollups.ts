@@ -1,5 +1,5 @@
 /** Who talked to whom in a time: summed roll-ups, or, for what they do not contain, summed records. */
-import type { FlowAnswer } from "../../../flows/flow-answer.ts";
+import type { FlowAnswer, FlowFilter } from "../../../flows/flow-answer.ts";
 import { type FlowQuery, FlowQueryError } from "../../../flows/flow-query.ts";
 import { parsePrefixOrAddress } from "../../../ip/prefix.ts";
 import type { FlowStore } from "./flow-store.ts";
@@ -16,15 +16,17 @@ interface Asking {
 }
 
 /** In no order. */
-export async function* answerRollups(store: FlowStore, query: FlowQuery, asking: Asking): AsyncIterable<FlowAnswer> {
+export async function* answerRollups(store: FlowStore, filter: FlowFilter, asking: Asking): AsyncIterable<FlowAnswer> {
+  const { query } = filter;
   if (query.last !== undefined)
     throw new FlowQueryError("last", `${query.last} sums are not the newest ones; use "since"`);
   const field = fieldOfRecords(query);
-  if (field === undefined) yield* answerSums(store, query, asking);
-  else yield* answerRecords(store, query, { ...asking, field });
+  if (field === undefined) yield* answerSums(store, filter, asking);
+  else yield* answerRecords(store, filter, { ...asking, field });
 }
 
-async function* answerSums(store: FlowStore, query: FlowQuery, { node, signal }: Asking): AsyncIterable<FlowAnswer> {
+async function* answerSums(store: FlowStore, filter: FlowFilter, { node, signal }: Asking): AsyncIterable<FlowAnswer> {
+  const { query } = filter;
   const since = Math.floor((query.since ?? 0) / MINUTE);
   const until = Math.floor((query.until ?? store.newestPut) / MINUTE) + 1;
   const first = Math.max(since - PIECE_MINUTES, store.rollups.oldestMinute() ?? until);
@@ -33,7 +35,7 @@ async function* answerSums(store: FlowStore, query: FlowQuery, { node, signal }:
     store.rollups.addTo(sums, [minute, Math.min(until, minute + PIECE_MINUTES)], since);
     await nextTurn(signal);
   }
-  const matcher = rollupMatcher(query);
+  const matcher = rollupMatcher(filter);
   const reading = { node, matches: (key: RollupKey) => matcher(key, node) };
   let count = 0;
   for (const [key, sum] of sums) {
@@ -62,12 +64,12 @@ interface SumOfRecords {
 
 async function* answerRecords(
   store: FlowStore,
-  query: FlowQuery,
+  filter: FlowFilter,
   { node, signal, field }: Asking & { readonly field: string },
 ): AsyncIterable<FlowAnswer> {
   const sums = new Map<string, SumOfRecords>();
   const seen = new Set<string>();
-  for await (const record of findRecords(store, query, signal)) {
+  for await (const record of findRecords(store, filter, signal)) {
     // It has changed since it was read.
     if (seen.has(record.id)) continue;
     if (record.state === "open") seen.add(record.id);

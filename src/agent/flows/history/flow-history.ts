@@ -8,8 +8,9 @@
  * file is put aside, and an empty one takes its place.
  */
 import type { FlowAnswer, FlowExplanation, FlowQuestion, FlowSource } from "../../../flows/flow-answer.ts";
-import { type FlowMatcher, FlowQueryError, matcherOf } from "../../../flows/flow-query.ts";
+import { type FlowMatcher, FlowQueryError } from "../../../flows/flow-query.ts";
 import type { FlowLosses, FlowRecord } from "../../../flows/flow-record.ts";
+import { visibleMatcher } from "../../../flows/visible-flows.ts";
 import { onceEach } from "../../../log/once-each.ts";
 import { quoted } from "../../../quote.ts";
 import type { CollectorLosses, FlowSink, SeenFlow, SeenResource, SummedFlow } from "../flow-sink.ts";
@@ -176,9 +177,7 @@ export class FlowHistory implements FlowSink, FlowSource {
       case "flows":
         return this.answerFlows(question, either);
       case "rollups":
-        return this.answerRest((store) =>
-          answerRollups(store, question.query, { node: this.options.node, signal: either }),
-        );
+        return this.answerRest((store) => answerRollups(store, question, { node: this.options.node, signal: either }));
       case "explanation":
         return this.answerRest((store) => this.explain(store, question.id, either));
     }
@@ -254,14 +253,15 @@ export class FlowHistory implements FlowSink, FlowSource {
   }
 
   private async *answerFlows(
-    { query, follow }: Extract<FlowQuestion, { readonly kind: "flows" }>,
+    question: Extract<FlowQuestion, { readonly kind: "flows" }>,
     signal: AbortSignal,
   ): AsyncIterable<FlowAnswer> {
-    const follower: Follower = { matches: matcherOf(query), unread: [], missed: 0, wake: () => {} };
+    const { follow } = question;
+    const follower: Follower = { matches: visibleMatcher(question), unread: [], missed: 0, wake: () => {} };
     if (follow) this.followers.add(follower);
     try {
       yield* this.answerRest(async function* (store) {
-        for await (const flow of findRecords(store, query, signal)) yield { flow };
+        for await (const flow of findRecords(store, question, signal)) yield { flow };
       });
       while (follow && !signal.aborted) {
         yield* this.unreadOf(follower);
@@ -306,7 +306,7 @@ export class FlowHistory implements FlowSink, FlowSource {
 
   private async *explain(store: FlowStore, id: string, signal: AbortSignal): AsyncIterable<FlowAnswer> {
     const { explain, node } = this.options;
-    for await (const record of findRecords(store, { id }, signal)) {
+    for await (const record of findRecords(store, { query: { id } }, signal)) {
       if (explain === undefined) continue;
       const found = { record, resources: store.resources.at(record.start), endpoints: store.rows.endpointsOf(id) };
       yield { explanation: explain(found) };

@@ -4,9 +4,10 @@ import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { flowStream, seededRandom } from "../../../../test/support/random-flows.ts";
 import { type TemporaryDirectory, temporaryDirectory } from "../../../../test/support/temporary-directory.ts";
-import type { FlowRollup } from "../../../flows/flow-answer.ts";
-import { type FlowQuery, matcherOf } from "../../../flows/flow-query.ts";
+import type { FlowFilter, FlowRollup } from "../../../flows/flow-answer.ts";
+import { type FlowQuery, matcherOf, type Sight } from "../../../flows/flow-query.ts";
 import type { FlowRecord } from "../../../flows/flow-record.ts";
+import { mayList, visibleFlow, visibleMatcher, visibleRollup } from "../../../flows/visible-flows.ts";
 import { answerRollups } from "./answer-rollups.ts";
 import { DamagedFile } from "./dictionary.ts";
 import { FlowStore, historyPath, type StoreLimits, setAside } from "./flow-store.ts";
@@ -39,13 +40,18 @@ function write(records: readonly FlowRecord[], now: number): void {
   store.write({ records: records.map((record) => ({ record })), resources: [], sums, now });
 }
 
-async function found(query: FlowQuery): Promise<readonly FlowRecord[]> {
-  return await Array.fromAsync(findRecords(store, query, NEVER));
+async function found(query: FlowQuery, sight?: Sight): Promise<readonly FlowRecord[]> {
+  return await Array.fromAsync(findRecords(store, filterOf(query, sight), NEVER));
 }
 
-async function rollups(query: FlowQuery): Promise<readonly FlowRollup[]> {
-  const answers = await Array.fromAsync(answerRollups(store, query, { node: "one", signal: NEVER }));
+async function rollups(query: FlowQuery, sight?: Sight): Promise<readonly FlowRollup[]> {
+  const asking = { node: "one", signal: NEVER };
+  const answers = await Array.fromAsync(answerRollups(store, filterOf(query, sight), asking));
   return answers.flatMap((answer) => ("rollup" in answer ? answer.rollup : []));
+}
+
+function filterOf(query: FlowQuery, sight: Sight | undefined): FlowFilter {
+  return sight === undefined ? { query } : { query, sight };
 }
 
 /** The latest form of each record, in the order of the changes. */
@@ -66,8 +72,11 @@ class Model {
     this.sums.set(key, sum);
   }
 
-  find(query: FlowQuery): readonly FlowRecord[] {
-    const all = [...this.records.values()].filter(matcherOf(query));
+  find(query: FlowQuery, sight?: Sight): readonly FlowRecord[] {
+    const all = [...this.records.values()].filter((record) => {
+      const visible = sight === undefined ? record : visibleFlow(record, sight);
+      return visible !== undefined && matcherOf(query)(visible);
+    });
     return query.last === undefined ? all : all.slice(Math.max(0, all.length - query.last));
   }
 }
@@ -102,6 +111,14 @@ const QUERIES: readonly FlowQuery[] = [
   { until: START + 5_000, namespace: "shop" },
 ];
 
+/** Of readers who may not see everything. */
+const SIGHTS: readonly Sight[] = [
+  { everyPod: false, nodes: false, podsOf: new Set(["shop"]) },
+  { everyPod: false, nodes: true, podsOf: new Set(["data"]) },
+  { everyPod: true, nodes: false, podsOf: new Set() },
+  { everyPod: false, nodes: false, podsOf: new Set() },
+];
+
 describe("FlowStore", () => {
   test("finds what a filter over all records finds", async () => {
     const stream = flowStream("one", seededRandom(7));
@@ -118,16 +135,17 @@ describe("FlowStore", () => {
     }
 
     expect(model.records.size).toBeGreaterThan(4_000);
-    for (const query of QUERIES) {
-      const expected = model.find(query);
-      const actual = await found(query);
+    const asked = QUERIES.flatMap((query, index) => [[query] as const, [query, SIGHTS[index % 4]] as const]);
+    for (const [query, sight] of asked) {
+      const expected = model.find(query, sight);
+      const actual = await found(query, sight);
       // Open connections that were not changed since come first.
       const order = (records: readonly FlowRecord[]) =>
         query.since === undefined ? records : records.toSorted((left, right) => (left.id < right.id ? -1 : 1));
-      expect({ query, records: order(actual) }).toEqual({ query, records: [...order(expected)] });
+      expect({ query, sight, records: order(actual) }).toEqual({ query, sight, records: [...order(expected)] });
     }
     expect(QUERIES.filter((query) => model.find(query).length > 0).length).toBeGreaterThan(22);
-  });
+  }, 30_000);
 
   test("sums what came, minute by minute, also when it condenses minutes into hours", async () => {
     const stream = flowStream("one", seededRandom(11));
@@ -182,6 +200,26 @@ describe("FlowStore", () => {
       expect([source.namespace, destination.namespace]).toContain("shop");
       expect(verdict).toBe("denied");
     }
+  });
+
+  test("sums for a reader of one namespace only what is shown to this reader, by pods and labels too", async () => {
+    const stream = flowStream("one", seededRandom(13));
+    const records = Array.from({ length: 1_000 }, (): FlowRecord => ({ ...stream.next(START), state: "ended" }));
+    const ended = [...new Map(records.map((record) => [record.id, record])).values()];
+    write(ended, START);
+    const sight: Sight = { everyPod: false, nodes: false, podsOf: new Set(["shop"]) };
+    // A roll-up names who answers, not the Service that was asked for.
+    const isSummed = (record: FlowRecord) =>
+      mayList(record.source, sight) || mayList(record.backend ?? record.destination, sight);
+    const sumOf = async (query: FlowQuery) =>
+      (await rollups(query, sight)).reduce((sum, each) => sum + (visibleRollup(each, sight)?.flows ?? 0), 0);
+    for (const query of [{}, { pod: "app-*" }, { pod: "data/*" }, { label: "app=app-3" }, { policy: "db" }]) {
+      const shown = ended.filter((record) => isSummed(record) && visibleMatcher({ query, sight })(record));
+      expect([query, await sumOf(query)]).toEqual([query, shown.length]);
+    }
+    expect(await sumOf({ pod: "app-*" })).toBeGreaterThan(10);
+    const all = (await rollups({ pod: "app-*" })).reduce((sum, { flows }) => sum + flows, 0);
+    expect(await sumOf({ pod: "app-*" })).toBeLessThan(all);
   });
 
   test("a connection whose former row was removed is summed once", async () => {

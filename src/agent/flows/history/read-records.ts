@@ -3,11 +3,13 @@
  * other work.
  *
  * SQL leaves out most rows that do not match: by time, verdict, protocol, ports, and the names of the ends, each of which is
- * stored once. What is left is decided by `matcherOf()` alone.
+ * stored once. What is left is decided by `visibleMatcher()` alone.
  */
 
-import { type FlowMatcher, type FlowQuery, matcherOf } from "../../../flows/flow-query.ts";
+import type { FlowFilter } from "../../../flows/flow-answer.ts";
+import { type FlowMatcher, matcherOf } from "../../../flows/flow-query.ts";
 import type { FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
+import { mayList, seesEverything, visibleMatcher } from "../../../flows/visible-flows.ts";
 import { formatAddress, parseAddress } from "../../../ip/address.ts";
 import { parsePrefixOrAddress } from "../../../ip/prefix.ts";
 import { protocolNumber } from "../../../model/protocols.ts";
@@ -47,9 +49,14 @@ interface Place {
 }
 
 /** The oldest first. A record that changes meanwhile may come again, as it is then. */
-export async function* findRecords(store: FlowStore, query: FlowQuery, signal: AbortSignal): AsyncIterable<FlowRecord> {
+export async function* findRecords(
+  store: FlowStore,
+  filter: FlowFilter,
+  signal: AbortSignal,
+): AsyncIterable<FlowRecord> {
+  const { query } = filter;
   const search: Search = {
-    ...{ store, signal, matches: matcherOf(query), conditions: await conditionsOf(store, query, signal) },
+    ...{ store, signal, matches: visibleMatcher(filter), conditions: await conditionsOf(store, filter, signal) },
     piece: query.verdict === undefined || query.verdict === "allowed" ? PIECE_ROWS : INDEXED_PIECE_ROWS,
   };
   const newest = store.newestSeq;
@@ -168,7 +175,11 @@ function firstPutSince(store: FlowStore, since: number, [oldest, newest]: readon
   return low;
 }
 
-async function conditionsOf(store: FlowStore, query: FlowQuery, signal: AbortSignal): Promise<readonly Condition[]> {
+async function conditionsOf(
+  store: FlowStore,
+  { query, sight }: FlowFilter,
+  signal: AbortSignal,
+): Promise<readonly Condition[]> {
   const { dictionaries } = store;
   const conditions: Condition[] = [];
   const add = (sql: string, ...cells: Cell[]) => conditions.push({ sql, cells });
@@ -183,8 +194,10 @@ async function conditionsOf(store: FlowStore, query: FlowQuery, signal: AbortSig
     if (query[field] === undefined) continue;
     const matches = matcherOf({ [field]: query[field] });
     const names = await idsOf(dictionaries.names, (text) => matches(withEnd(JSON.parse(text))), signal);
-    conditions.push(either(names, ["source_name", "destination_name", "backend_name"]));
+    conditions.push(either(names, ENDS));
   }
+  if (sight !== undefined && !seesEverything(sight))
+    conditions.push(either(await idsOf(dictionaries.names, (text) => mayList(JSON.parse(text), sight), signal), ENDS));
   for (const [field, text, columns] of [
     ["from", from, ["source"]],
     ["to", to, ["destination", "backend"]],
@@ -215,9 +228,11 @@ async function conditionsOf(store: FlowStore, query: FlowQuery, signal: AbortSig
   return conditions;
 }
 
+const ENDS = ["source_name", "destination_name", "backend_name"];
+
 interface Ids {
   readonly ids: readonly number[];
-  /** Later ones came while this was found out: `matcherOf()` decides. */
+  /** Later ones came while this was found out: `visibleMatcher()` decides. */
   readonly newest: number;
 }
 

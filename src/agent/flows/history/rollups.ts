@@ -5,9 +5,10 @@
  * the history: in a minute with too many different sums ports are left out, then the rest is counted as not stored.
  */
 import type { Database } from "bun:sqlite";
-import type { FlowGroup, FlowRollup } from "../../../flows/flow-answer.ts";
-import { type FlowQuery, matcherOf } from "../../../flows/flow-query.ts";
+import type { FlowFilter, FlowGroup, FlowRollup } from "../../../flows/flow-answer.ts";
+import { matcherOf } from "../../../flows/flow-query.ts";
 import type { FlowDecision, FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
+import { visibleRollup } from "../../../flows/visible-flows.ts";
 import type { FlowCounts } from "../flow-sink.ts";
 import { Dictionary } from "./dictionary.ts";
 
@@ -276,21 +277,28 @@ export function merged(left: RollupSum, right: RollupSum): RollupSum {
   };
 }
 
-/** As `matcherOf()`: a name is that of the owner. Times are not looked at. */
-export function rollupMatcher({ since, until, ...query }: FlowQuery): (key: RollupKey, node: string) => boolean {
+/** As `visibleMatcher()`: a name is that of the owner. Times are not looked at. */
+export function rollupMatcher({
+  query: { since, until, ...query },
+  sight,
+}: FlowFilter): (key: RollupKey, node: string) => boolean {
   const matches = matcherOf(query);
   const nothing = { packets: 0, bytes: 0 };
-  return ({ source, destination, protocol, port, verdict, rules }, node) => {
-    const end = ({ ownerKind, ...group }: FlowGroup): FlowEnd => ({ ...group, address: "" });
+  const end = ({ ownerKind, ...group }: FlowGroup): FlowEnd => ({ ...group, address: "" });
+  return (key, node) => {
+    const rollup: FlowRollup = { ...key, node, from: 0, until: 0, flows: 0, packets: 0, bytes: 0 };
+    const visible = sight === undefined ? rollup : visibleRollup(rollup, sight);
+    if (visible === undefined) return false;
+    const { source, destination, protocol, port, verdict, rules } = visible;
     return matches({
-      ...{ id: "", node, family: 4, protocol, source: end(source), direction: "both", verdict, state: "ended" },
+      ...{ id: "", node: visible.node, family: 4, protocol, source: end(source), direction: "both", verdict },
       destination: { ...end(destination), ...(port === undefined ? {} : { port }) },
       decisions: rules.map((text) => ({
         point: "host in",
         verdict: "allow",
         rule: text.slice(text.indexOf(": ") + 2),
       })),
-      ...{ start: 0, end: 0, sent: nothing, received: nothing },
+      ...{ state: "ended", start: 0, end: 0, sent: nothing, received: nothing },
     });
   };
 }

@@ -3,8 +3,11 @@
  * agent's account that is good for nothing else. The collector has no other access to the API.
  */
 import type { LinkAccess } from "../../../flows/link-messages.ts";
+import { identity } from "../../../identity.ts";
 import type { KubeClient, KubeRequest } from "../../../kube/api.ts";
+import { clusterObjects } from "../../../kube/objects.ts";
 import { requireOk } from "../../../kube/require-ok.ts";
+import { readServerVersion, tokenBindingProblem } from "../../../kube/server-version.ts";
 import { isObject, objectsIn, textsIn } from "../../../model/shape.ts";
 import { parseJson } from "../../../parse-json.ts";
 import { quoted } from "../../../quote.ts";
@@ -48,6 +51,7 @@ export async function followControllers(given: Given, stop: AbortSignal): Promis
     let client: KubeClient | undefined;
     try {
       client = await means.openKubeClient(access, report);
+      await requireBoundTokens(client, signal);
       const account = await ownAccount(client, signal);
       await keepAccess({ ...given, client, account }, signal);
     } catch (failure) {
@@ -61,6 +65,13 @@ export async function followControllers(given: Given, stop: AbortSignal): Promis
 }
 
 const NODE_NAME = "authentication.kubernetes.io/node-name";
+
+/** Without them the controllers cannot know whose flows these are. A server that does not say its version counts as a new one. */
+async function requireBoundTokens(client: KubeClient, signal: AbortSignal): Promise<void> {
+  const problem = tokenBindingProblem(await readServerVersion(clusterObjects(client, signal)).catch(() => ""));
+  if (problem !== undefined)
+    throw new Error(`${problem}. The flows of this node are shown on it alone: ${identity.adminTool} flows --local`);
+}
 
 /** As the API server says who this agent is. */
 async function ownAccount(client: KubeClient, signal: AbortSignal): Promise<TokenAccount> {
