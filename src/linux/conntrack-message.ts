@@ -1,8 +1,9 @@
 /**
- * Reads what the kernel says about one tracked connection: the event that it began or ended, or its entry in the table.
+ * Reads what the kernel says about one tracked connection: the event that it began or ended, its entry in the table, or what comes
+ * with a packet of it that a rule logs.
  *
  * A busy host sends 100,000 of these in a second, so nothing is allocated: one `TrackedMessage` is filled again and again. An
- * attribute that is absent leaves its fields at zero. Pure.
+ * attribute that is absent leaves its fields at zero; one that does not fit, or is too short for its value, throws. Pure.
  */
 import { PluginError } from "../errors.ts";
 import type { Family } from "../ip/address.ts";
@@ -89,9 +90,14 @@ export class TrackedMessage {
 
   /** Fills it from the payload of a netlink message. */
   read(view: DataView, start: number, end: number): void {
+    this.readAttributes(familyIn(view, start, end), view, start + HEADER_LENGTH, end);
+  }
+
+  /** Fills it from the same attributes without a header. */
+  readAttributes(family: Family, view: DataView, start: number, end: number): void {
     this.clear();
-    this.family = view.getUint8(start) === IPV6_FAMILY ? 6 : 4;
-    for (let at = start + HEADER_LENGTH; at + ALIGNMENT <= end; ) {
+    this.family = family;
+    for (let at = start; at + ALIGNMENT <= end; ) {
       const length = attributeLength(view, at, end);
       const [value, stop] = [at + ALIGNMENT, at + length];
       switch (view.getUint16(at + 2, true) & ATTRIBUTE_TYPE_MASK) {
@@ -106,10 +112,10 @@ export class TrackedMessage {
           this.hasMaster = true;
           break;
         case ATTRIBUTE.status:
-          this.status = view.getUint32(value);
+          this.status = u32At(view, value, stop);
           break;
         case ATTRIBUTE.id:
-          this.id = view.getUint32(value);
+          this.id = u32At(view, value, stop);
           break;
         case ATTRIBUTE.labels:
           this.readLabel(view, value, stop);
@@ -177,26 +183,26 @@ function readAddresses(tuple: TrackedTuple, view: DataView, start: number, end: 
 function readProtocol(tuple: TrackedTuple, view: DataView, start: number, end: number): void {
   for (let at = start; at + ALIGNMENT <= end; ) {
     const length = attributeLength(view, at, end);
-    const value = at + ALIGNMENT;
+    const [value, stop] = [at + ALIGNMENT, at + length];
     switch (view.getUint16(at + 2, true) & ATTRIBUTE_TYPE_MASK) {
       case PROTOCOL.number:
-        tuple.protocol = view.getUint8(value);
+        tuple.protocol = u8At(view, value, stop);
         break;
       case PROTOCOL.sourcePort:
       case PROTOCOL.icmpId:
       case PROTOCOL.icmpv6Id:
-        tuple.sourcePort = view.getUint16(value);
+        tuple.sourcePort = u16At(view, value, stop);
         break;
       case PROTOCOL.destinationPort:
-        tuple.destinationPort = view.getUint16(value);
+        tuple.destinationPort = u16At(view, value, stop);
         break;
       case PROTOCOL.icmpType:
       case PROTOCOL.icmpv6Type:
-        tuple.destinationPort |= view.getUint8(value) << 8;
+        tuple.destinationPort |= u8At(view, value, stop) << 8;
         break;
       case PROTOCOL.icmpCode:
       case PROTOCOL.icmpv6Code:
-        tuple.destinationPort |= view.getUint8(value);
+        tuple.destinationPort |= u8At(view, value, stop);
         break;
     }
     at += aligned(length);
@@ -207,17 +213,41 @@ function readProtocol(tuple: TrackedTuple, view: DataView, start: number, end: n
 function u64In(view: DataView, start: number, end: number, wanted: number): number {
   for (let at = start; at + ALIGNMENT <= end; ) {
     const length = attributeLength(view, at, end);
+    const [value, stop] = [at + ALIGNMENT, at + length];
     if ((view.getUint16(at + 2, true) & ATTRIBUTE_TYPE_MASK) === wanted)
-      return view.getUint32(at + ALIGNMENT) * TWO_TO_32 + view.getUint32(at + ALIGNMENT + 4);
+      return u32At(view, value, stop) * TWO_TO_32 + u32At(view, value + 4, stop);
     at += aligned(length);
   }
   return 0;
 }
 
+export function familyIn(view: DataView, start: number, end: number): Family {
+  return u8At(view, start, end) === IPV6_FAMILY ? 6 : 4;
+}
+
+function u8At(view: DataView, at: number, end: number): number {
+  if (at + 1 > end) throw unfitting(end - at);
+  return view.getUint8(at);
+}
+
+function u16At(view: DataView, at: number, end: number): number {
+  if (at + 2 > end) throw unfitting(end - at);
+  return view.getUint16(at);
+}
+
+function u32At(view: DataView, at: number, end: number): number {
+  if (at + 4 > end) throw unfitting(end - at);
+  return view.getUint32(at);
+}
+
 function attributeLength(view: DataView, at: number, end: number): number {
   const length = view.getUint16(at, true);
   if (length >= ALIGNMENT && at + length <= end) return length;
-  throw new PluginError(
+  throw unfitting(length);
+}
+
+function unfitting(length: number): PluginError {
+  return new PluginError(
     "kernel-refused",
     `Cannot read a tracked connection: an attribute of ${length} bytes does not fit`,
   );

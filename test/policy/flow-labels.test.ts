@@ -240,7 +240,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
   describe("denied packets", () => {
     let listener: GroupListener;
     beforeEach(() => {
-      listener = insideNetns(host.path, () => listenToGroup(FLOW_GROUP, FLOW_GROUP + 1));
+      listener = insideNetns(host.path, () => listenToGroup(FLOW_GROUP, { lock: FLOW_GROUP + 1 }));
     });
     afterEach(() => listener.close());
 

@@ -8,6 +8,7 @@ import { type Guest, guestProblem, KERNELS, type Kernel, startGuest } from "./gu
 const FILES = [
   "test/linux/rtnetlink.test.ts",
   "test/linux/nftables.test.ts",
+  "test/linux/log-group.test.ts",
   "test/linux/tunnel-devices.test.ts",
   "test/firewall/nat.test.ts",
   "test/policy/packets.test.ts",

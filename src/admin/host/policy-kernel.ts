@@ -47,7 +47,7 @@ export async function openDropLog(): Promise<GroupListener | undefined> {
         details: `an earlier release of ${identity.nodeAgent} wrote them, so restart it; or the kernel lacks nfnetlink_log ("${identity.adminTool} node checksystem")`,
       },
     );
-  const listener = unlessTaken(() => listenToGroup(DROP_GROUP, DROP_LOCK_GROUP));
+  const listener = unlessTaken(() => listenToGroup(DROP_GROUP, { lock: DROP_LOCK_GROUP }));
   return { ...listener, resume: () => unlessTaken(listener.resume) };
 }
 

@@ -82,6 +82,15 @@ export class AttributeCursor {
     return this.#stop - this.#start;
   }
 
+  /** Where its value starts and ends, in the view of the message. */
+  get start(): number {
+    return this.#start;
+  }
+
+  get stop(): number {
+    return this.#stop;
+  }
+
   u8(): number {
     return this.#view.getUint8(this.#start);
   }

@@ -192,6 +192,7 @@ describe("policy trace --dropped", () => {
     const left = [...rounds];
     const log: GroupListener = {
       read: () => ({ packets: left.shift() ?? [], hasLost: more.hasLost ?? false }),
+      hasConnections: false,
       pause: () => void calls.push("pause"),
       resume: () => void calls.push("resume"),
       close: () => void calls.push("close"),
