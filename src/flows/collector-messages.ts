@@ -63,8 +63,8 @@ export type ToCollector =
       readonly resources: readonly { readonly kind: string; readonly key: string; readonly value?: string }[];
     }
   /**
-   * How many packets denying rules of the kernel have dropped in all, to know what was suppressed: [comment, packets], of
-   * those whose count has changed.
+   * How many packets more than the last time denying rules of the kernel have dropped, to know what was suppressed: [comment,
+   * packets], of those that have dropped any.
    */
   | { readonly kind: "denied"; readonly counts: readonly (readonly [comment: string, packets: number])[] }
   /** Where the controllers are, whose questions it answers; `access` absent: there are none, or the host has no Kubernetes. */

@@ -34,6 +34,8 @@ export class CollectorFeed {
   private readonly changedRules = new Set<number>();
   private readonly goneRules = new Set<number>();
   private readonly names = new Set<string>();
+  /** By comment: what the rules had counted the last time, and what came to it since the collector was told. */
+  private counted: ReadonlyMap<string, number> | undefined;
   private readonly denied = new Map<string, number>();
   private readonly resources = new Map<StoredKind, Set<string>>(STORED_KINDS.map((kind) => [kind, new Set()]));
   private unansweredCount = 0;
@@ -91,9 +93,24 @@ export class CollectorFeed {
     this.addRules(rules);
   }
 
+  /**
+   * What the rules of each comment have counted in all; what they had at the first call is not told. A sum that has fallen says
+   * nothing about what came to it: the table was replaced, counters were reset, or those of one of several rules are gone.
+   */
   setDenied(counts: readonly (readonly [comment: string, packets: number])[]): void {
-    for (const [comment, packets] of counts) this.denied.set(comment, packets);
-    if (counts.length > 0) this.sources.changed();
+    const { counted } = this;
+    this.counted = new Map(counts);
+    if (counted === undefined) return;
+    for (const [comment, packets] of counts) {
+      const added = packets - (counted.get(comment) ?? 0);
+      if (added > 0) this.denied.set(comment, (this.denied.get(comment) ?? 0) + added);
+    }
+    if (this.denied.size > 0) this.sources.changed();
+  }
+
+  /** The next counts are those of another enforcement. */
+  forgetDenied(): void {
+    this.counted = undefined;
   }
 
   /** The name of the key must be told, perhaps again. */

@@ -44,7 +44,6 @@ export class ToldFacts {
   private labelsSince: number | undefined;
   private requestRules: readonly number[] = [];
   private areSlicesTold = false;
-  private readonly deniedBefore = new Map<string, number>();
 
   constructor(
     private readonly followed: FollowedNetwork,
@@ -107,10 +106,7 @@ export class ToldFacts {
   tick(): void {
     this.book.expire();
     this.tellLabels();
-    const counts = this.rules?.denied() ?? [];
-    const changed = counts.filter(([comment, packets]) => this.deniedBefore.get(comment) !== packets);
-    for (const [comment, packets] of changed) this.deniedBefore.set(comment, packets);
-    this.feed.setDenied(changed);
+    if (this.rules !== undefined) this.feed.setDenied(this.rules.denied());
   }
 
   private tellLabels(): void {
@@ -196,6 +192,7 @@ export class ToldFacts {
     const follow = (rules: FlowRules | undefined) => {
       unfollow();
       this.rules = rules;
+      this.feed.forgetDenied();
       // What a former enforcement has said still holds for the connections of its time.
       if (rules === undefined) return;
       this.feed.setRules(rules.rules());

@@ -21,6 +21,10 @@ let names: EndNames;
 let denied: DeniedPackets;
 const records = (now: number) => denied.flush(now).map(({ record }) => record);
 
+function add(now: number, { from = 40_000 } = {}): void {
+  denied.add(head(from), `wi ${RULE}`, { now });
+}
+
 beforeEach(() => {
   names = new EndNames({ most: 50, mostAskedPerSecond: 100 });
   names.learn([["10.0.0.2", { kind: "pod", namespace: "shop", name: "db", isLocal: true }]]);
@@ -83,21 +87,48 @@ describe("DeniedPackets", () => {
     expect(records(START + SECOND)).toEqual([]);
   });
 
-  test("counts what was denied and not reported, once, in the latest record and in all", () => {
-    denied.add(head(40_000), `wi ${RULE}`, { now: START });
-    // It had denied 99 packets before.
-    denied.learnCounts([[RULE, 100]], START);
-    expect(denied.takeSuppressed(START + SECOND)).toBe(0);
-    denied.add(head(40_001), `wi ${RULE}`, { now: START + SECOND });
-    denied.learnCounts([[RULE, 151]], START + SECOND);
-    // Two of these are still to be reported.
-    expect(denied.takeSuppressed(START + SECOND + 100)).toBe(0);
-    denied.add(head(40_001), `wi ${RULE}`, { now: START + SECOND + 100 });
-    expect(denied.takeSuppressed(START + 2 * SECOND)).toBe(49);
-    expect(records(START + 2 * SECOND).map(({ suppressed }) => suppressed)).toEqual([undefined, 49]);
-    expect(denied.takeSuppressed(START + 3 * SECOND)).toBe(0);
-    // Its counter began again.
-    denied.learnCounts([[RULE, 10]], START + 4 * SECOND);
-    expect(denied.takeSuppressed(START + 5 * SECOND)).toBe(10);
+  describe("packets that were denied and not reported", () => {
+    /** The agent tells so many, at a time by which all reports have arrived. */
+    const suppressedAt = (now: number, packets: number, rule = RULE) => {
+      denied.learnCounts([[rule, packets]], now);
+      return denied.takeSuppressed(now + SECOND);
+    };
+
+    test("are counted once, in the latest record and in all", () => {
+      add(START);
+      expect(suppressedAt(START, 1)).toBe(0);
+      add(START + SECOND, { from: 40_001 });
+      denied.learnCounts([[RULE, 51]], START + SECOND);
+      // Two of these are still to be reported.
+      expect(denied.takeSuppressed(START + SECOND + 100)).toBe(0);
+      add(START + SECOND + 100, { from: 40_001 });
+      expect(denied.takeSuppressed(START + 2 * SECOND)).toBe(49);
+      expect(records(START + 2 * SECOND).map(({ suppressed }) => suppressed)).toEqual([undefined, 49]);
+      expect(denied.takeSuppressed(START + 3 * SECOND)).toBe(0);
+    });
+
+    test("a report that comes before the agent has counted it is not taken for another one", () => {
+      for (let packet = 0; packet < 5; packet++) add(START);
+      // It looked when three had come.
+      expect(suppressedAt(START, 3)).toBe(0);
+      expect(suppressedAt(START + 2 * SECOND, 2)).toBe(0);
+      expect(suppressedAt(START + 4 * SECOND, 1)).toBe(1);
+    });
+
+    test("reports that were never counted do not hide later ones for long", () => {
+      // The rule was written again before the agent looked.
+      for (let packet = 0; packet < 9; packet++) add(START);
+      const later = [1, 2, 3, 4].map((each) => suppressedAt(START + each * 2 * SECOND, 1));
+      expect(later).toEqual([0, 0, 1, 1]);
+    });
+
+    test("rules from which nothing is heard are forgotten", () => {
+      for (let rule = 0; rule < 100; rule++) suppressedAt(START, 5, `gone/${rule} ingress 0`);
+      add(START + 100 * SECOND);
+      expect(denied.rulesKnown).toBe(101);
+      denied.takeSuppressed(START + 200 * SECOND);
+      expect(denied.rulesKnown).toBe(1);
+      expect(suppressedAt(START + 300 * SECOND, 7, "gone/1 ingress 0")).toBe(7);
+    });
   });
 });

@@ -24,6 +24,8 @@ const SETTLED_MILLISECONDS = 2_500;
 const REPORTED_MILLISECONDS = 500;
 /** Followed at the same time. */
 const MOST_ATTEMPTS = 20_000;
+/** Longer than the agent takes between two looks at large tables: by then all reports of a comment are counted. */
+const QUIET_MILLISECONDS = 120_000;
 
 interface Attempt {
   readonly id: number;
@@ -46,14 +48,13 @@ interface Attempt {
 
 /** Of the rules with one comment. */
 interface Denials {
-  /** Packets that were reported since the collector began. */
-  reported: number;
-  /** What the kernel had counted before that; absent before the agent has told. */
-  base: number | undefined;
-  /** What it has counted in all. */
-  counted: number;
-  countedAt: number;
-  suppressed: number;
+  /** Denied packets that the agent has told of and nobody has reported; below 0 if reports came first. */
+  unreported: number;
+  /** Of the reports, those since the agent told of this comment, and those between that and the time before. */
+  fresh: number;
+  recent: number;
+  toldAt: number;
+  usedAt: number;
   latest: Attempt | undefined;
 }
 
@@ -74,8 +75,9 @@ export class DeniedPackets {
     const point = POINT_OF.get(prefix.slice(0, 2));
     if (point === undefined || prefix[2] !== " ") return;
     const rule = prefix.slice(3);
-    const denials = this.#denialsOf(rule);
-    denials.reported += 1;
+    const denials = this.#denialsOf(rule, now);
+    denials.unreported -= 1;
+    denials.fresh += 1;
     const key = keyOf(head, prefix);
     const known = this.#attempts.get(key);
     if (known !== undefined) {
@@ -100,32 +102,38 @@ export class DeniedPackets {
     this.#name(attempt, now);
   }
 
-  /** How many packets the rules of each comment have denied in all; those whose number has changed are enough. */
+  /** How many packets more than the last time the rules of each comment have denied; those without any are left out. */
   learnCounts(counts: readonly (readonly [comment: string, packets: number])[], now: number): void {
     for (const [rule, packets] of counts) {
-      const denials = this.#denialsOf(rule);
-      // The rule was written again, without its counter.
-      if (packets < denials.counted) [denials.base, denials.reported, denials.suppressed] = [0, 0, 0];
-      denials.base ??= Math.max(0, packets - denials.reported);
-      denials.counted = packets;
-      denials.countedAt = now;
+      const denials = this.#denialsOf(rule, now);
+      // Earlier reports were counted by then, or never will be: their rule was written again, or the agent counted from later on.
+      denials.unreported = Math.max(denials.unreported, -denials.fresh - denials.recent) + packets;
+      [denials.recent, denials.fresh] = [denials.fresh, 0];
+      denials.toldAt = now;
     }
   }
 
   /** How many packets more than at the last call were denied and not reported; a report may be on its way for a moment. */
   takeSuppressed(now: number): number {
     let added = 0;
-    for (const denials of this.#denials.values()) {
-      if (now - denials.countedAt < REPORTED_MILLISECONDS) continue;
-      const missing = denials.counted - (denials.base ?? 0) - denials.reported - denials.suppressed;
-      if (missing <= 0) continue;
-      denials.suppressed += missing;
+    for (const [rule, denials] of this.#denials) {
+      if (now - denials.toldAt < REPORTED_MILLISECONDS) continue;
+      const missing = Math.max(0, denials.unreported);
+      denials.unreported -= missing;
       added += missing;
-      if (denials.latest === undefined || !this.#attempts.has(keyOfAttempt(denials.latest))) continue;
-      denials.latest.suppressed += missing;
-      denials.latest.hasChanged = true;
+      const { latest } = denials;
+      if (missing > 0 && latest !== undefined && this.#attempts.has(keyOfAttempt(latest))) {
+        latest.suppressed += missing;
+        latest.hasChanged = true;
+      }
+      if (now - denials.usedAt > QUIET_MILLISECONDS) this.#denials.delete(rule);
     }
     return added;
+  }
+
+  /** Comments of rules that are remembered. */
+  get rulesKnown(): number {
+    return this.#denials.size;
   }
 
   /** Packets that were reported and are in no record, since the last call: too many attempts at the same time. */
@@ -158,10 +166,13 @@ export class DeniedPackets {
     return count;
   }
 
-  #denialsOf(rule: string): Denials {
+  #denialsOf(rule: string, now: number): Denials {
     const known = this.#denials.get(rule);
-    if (known !== undefined) return known;
-    const added = { reported: 0, base: undefined, counted: 0, countedAt: 0, suppressed: 0, latest: undefined };
+    if (known !== undefined) {
+      known.usedAt = now;
+      return known;
+    }
+    const added = { unreported: 0, fresh: 0, recent: 0, toldAt: 0, usedAt: now, latest: undefined };
     this.#denials.set(rule, added);
     return added;
   }
