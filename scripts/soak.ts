@@ -342,9 +342,14 @@ const PROOFS: readonly Proof[] = [
     proves: "the same kernels: whole SCTP associations through a host port, and allowed and denied by port",
   },
   {
+    place: "test/vm/denied-flows.test.ts",
+    proves:
+      "the same kernels: a denied connection names the Service or host port that was asked for, and the rules that accepted it before",
+  },
+  {
     place: "test/vm/kernels.test.ts",
     proves:
-      "the same kernels: the tests of rtnetlink, nftables, tunnel devices, NAT and the packets that policy judges, as they are",
+      "the same kernels: the tests of rtnetlink, nftables, log groups, tunnel devices, NAT and the packets that policy judges, as they are",
   },
   {
     place: "test/vm/power-loss.test.ts",

@@ -7,6 +7,7 @@ import type { EndName, FromCollector, ToCollector } from "../../src/flows/collec
 import type { FlowLosses, FlowRecord } from "../../src/flows/flow-record.ts";
 import { labelOf } from "../../src/flows/rule-label.ts";
 import { identity } from "../../src/identity.ts";
+import { listenToGroup } from "../../src/linux/log-group.ts";
 import { closeNetns, type Netns, runInNetns } from "../../src/linux/netns.ts";
 import { readSysctl, writeSysctl } from "../../src/linux/sysctl.ts";
 import { askTcp, requireNetns, serveTcp } from "../support/namespace-sockets.ts";
@@ -19,9 +20,10 @@ const able = canMakeNetns && Bun.which("nft") !== null && Bun.which("bash") !== 
 const [EGRESS, INGRESS] = [1, 2];
 const DENIED = "shop/web ingress 0";
 
+const [LABEL_OUT, LABEL_IN] = [labelOf("workload egress", EGRESS), labelOf("workload ingress", INGRESS)];
+
 /** The bits that a rule adds, as `ct label set` of nft takes them: one at a time. */
-function labelStatements(): string {
-  const bytes = [labelOf("workload egress", EGRESS), labelOf("workload ingress", INGRESS)];
+function labelStatements(...bytes: readonly Uint8Array[]): string {
   const bits = bytes.flatMap((label) =>
     [...label].flatMap((byte, at) =>
       [0, 1, 2, 3, 4, 5, 6, 7].filter((bit) => (byte >> bit) & 1).map((bit) => at * 8 + bit),
@@ -33,14 +35,19 @@ function labelStatements(): string {
 /** A host between two pods: it routes, judges, and translates a Service and what leaves. */
 const RULES = `
   table inet t {
+    chain e { type filter hook forward priority -5; tcp dport 81 ct original proto-dst 82 ${labelStatements(LABEL_OUT)}; }
     chain f {
       type filter hook forward priority 0;
       ct state established,related accept
       tcp dport 81 limit rate 3/second burst 3 packets log prefix "wi ${DENIED}" group ${FLOW_GROUP}
       tcp dport 81 drop
-      ct state new ${labelStatements()} accept
+      ct state new ${labelStatements(LABEL_OUT, LABEL_IN)} accept
     }
-    chain n { type nat hook prerouting priority -100; ip daddr 10.96.0.1 tcp dport 80 dnat ip to 10.61.1.2:8080; }
+    chain n {
+      type nat hook prerouting priority -100;
+      ip daddr 10.96.0.1 tcp dport 80 dnat ip to 10.61.1.2:8080
+      ip daddr 10.96.0.1 tcp dport 82 dnat ip to 10.61.1.2:81
+    }
     chain m { type nat hook postrouting priority 100; ip daddr 10.61.1.2 tcp dport 8082 snat ip to 10.61.1.1; }
   }`;
 const WEB: EndName = { kind: "pod", namespace: "shop", name: "web", isLocal: true };
@@ -51,6 +58,7 @@ const NAMES: ReadonlyMap<string, EndName> = new Map([
   ["10.61.1.2", DB],
   ["fd61:1::2", DB],
   ["10.96.0.1 6 80", { kind: "service", namespace: "shop", name: "db" }],
+  ["10.96.0.1 6 82", { kind: "service", namespace: "shop", name: "closed" }],
 ]);
 
 type Line =
@@ -67,16 +75,19 @@ class Running {
   readonly overLimit: FlowRecord[] = [];
   readonly numbers: (readonly number[])[] = [];
   losses: FlowLosses | undefined;
+  /** What it has logged. */
+  said = "";
   isClosed = false;
   readonly #child;
 
   constructor(place: TestNetns, directory: string, given: object = {}) {
     const script = `${import.meta.dirname}/collector.process.ts`;
     this.#child = Bun.spawn(["nsenter", `--net=${place.path}`, "--", process.execPath, script, JSON.stringify(given)], {
-      stdio: ["pipe", "pipe", "inherit"],
+      stdio: ["pipe", "pipe", "pipe"],
       env: { ...process.env, [`${identity.environmentPrefix}RUN_DIRECTORY`]: directory },
     });
     void this.#hear();
+    void this.#hearErrors();
   }
 
   tell(message: ToCollector): void {
@@ -107,6 +118,14 @@ class Running {
       const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) this.#take(JSON.parse(line));
+    }
+  }
+
+  async #hearErrors(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of this.#child.stderr) {
+      process.stderr.write(chunk);
+      this.said += decoder.decode(chunk, { stream: true });
     }
   }
 
@@ -309,6 +328,27 @@ describe.skipIf(!able)(
         () => (collector.losses?.deniedSuppressed ?? 0) === 10 - collector.of("denied").length,
         "the suppressed ones",
       );
+    });
+
+    test("a denied connection to a Service names it and the rule that accepted it before, if the kernel tells the connection", async () => {
+      const other = runInNetns(hostNetns, () => listenToGroup(FLOW_GROUP + 10, { withConnections: true }));
+      other.close();
+      const collector = await start();
+      inWeb("timeout 0.1 bash -c 'echo > /dev/tcp/10.96.0.1/82' 2>/dev/null || true");
+      await pollUntil(() => collector.of("denied").length === 1, "the denied packet");
+
+      const backend = { kind: "pod", name: "db", address: "10.61.1.2", port: 81 };
+      const deny = { point: "workload ingress", verdict: "deny", rule: DENIED };
+      const allow = { point: "workload egress", verdict: "allow", rule: "shop/web egress 0" };
+      const service = { kind: "service", name: "closed", address: "10.96.0.1", port: 82 };
+      const [record] = collector.of("denied");
+      const { hasConnections } = other;
+      expect(record).toMatchObject({
+        source: { name: "web", address: "10.61.0.2" },
+        ...(hasConnections ? { destination: service, backend } : { destination: backend }),
+      });
+      expect(record?.decisions).toEqual([...(hasConnections ? [allow] : []), deny] as FlowRecord["decisions"]);
+      expect(collector.said.includes("NETLINK_GLUE_CT")).toBe(!hasConnections);
     });
 
     test("events that do not fit are counted, and what is open is found in the table with its rules", async () => {

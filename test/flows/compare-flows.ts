@@ -67,7 +67,7 @@ function askedKey({ protocol, source, destination }: FlowRecord): string {
   return pairKey(protocol, source, destination);
 }
 
-/** A packet that was denied is reported as it was then: its destination may be translated already. */
+/** Without the connection, which not every kernel tells, a denied packet is recorded as it was then: its destination may be translated already. */
 function askedBy(record: FlowRecord, asked: ReadonlyMap<string, unknown>): string {
   const key = askedKey(record);
   if (record.verdict !== "denied" || asked.has(key)) return key;
@@ -179,7 +179,7 @@ function decisionDifferences(key: string, record: FlowRecord, { endAt }: Seen, w
   const found =
     record.verdict === verdict ? [] : [`${key}: ${record.verdict}, and the judge says ${verdict}: ${textOf(record)}`];
   const isHostToWorkload = from === "host" && to.includes("/");
-  // Of a denied packet nobody reports which rules have accepted it before.
+  // Not every kernel tells which rules have accepted a denied packet before.
   for (const want of record.verdict === "denied" ? expected.slice(-1) : expected)
     if (!isAmong(want, record)) found.push(`${key}: not "${want.point}: ${want.comment}" but ${textOf(record)}`);
   for (const { point, rule } of record.decisions)

@@ -87,6 +87,8 @@ const REPEATED_LOOK_MILLISECONDS = 15_000;
 const FIRST_REPEATED_LOOK_MILLISECONDS = 500;
 /** Records of the previous collector that are continued. The others get new records, without what was summed. */
 const MOST_FORMER = 20_000;
+const WITHOUT_CONNECTIONS =
+  "This kernel does not tell the connections of denied packets (CONFIG_NETFILTER_NETLINK_GLUE_CT is off): of a denied connection to a Service, a host port or a floating IP flows name the backend only, and no rules that accepted it before";
 /** Policy and calls come first. */
 const NICENESS = 5;
 
@@ -185,10 +187,11 @@ class Collector {
     const sink = await options.openSink(settings);
     const [names, rules] = [this.#names, this.#rules];
     const ids = new FlowIds();
-    const follower = new ConnectionFollower(settings, names, rules, new AddressTexts(MOST_TEXTS), ids, this.#limits);
+    const texts = new AddressTexts(MOST_TEXTS);
+    const follower = new ConnectionFollower(settings, names, rules, texts, ids, this.#limits);
     if (this.#labelsSince !== undefined) follower.noteLabelsSince(this.#labelsSince);
     follower.adopt(sink.openRecords(MOST_FORMER), sink.summedUntil?.());
-    const denied = new DeniedPackets(settings.node, names, ids);
+    const denied = new DeniedPackets(settings.node, ids, { names, rules, texts });
     const parts = { follower, denied, names, sink, now: this.#now, limits: this.#limits };
     this.#work = new CollectorWork(options, parts);
     this.#running = this.#work.run(this.signal).catch((failure) => {
@@ -309,9 +312,9 @@ class CollectorWork {
     const now = this.#now();
     const { packets, hasLost } = group.read();
     if (hasLost) this.follower.noteOverrun(now);
-    for (const { bytes, prefix, time } of packets) {
+    for (const { bytes, ...packet } of packets) {
       const head = readWholeHead(bytes);
-      if (head !== undefined) this.parts.denied.add(head, prefix, { now, ...(time === undefined ? {} : { time }) });
+      if (head !== undefined) this.parts.denied.add({ head, ...packet }, now);
     }
   }
 
@@ -322,8 +325,9 @@ class CollectorWork {
     if (now < this.#groupTriedAt + FACTS_MILLISECONDS) return undefined;
     this.#groupTriedAt = now;
     try {
-      this.#group = listenToGroup(FLOW_GROUP);
+      this.#group = listenToGroup(FLOW_GROUP, { withConnections: true });
       this.#hasSaidGroup = false;
+      if (!this.#group.hasConnections) this.options.say(WITHOUT_CONNECTIONS, {}, "INFO");
     } catch (failure) {
       if (!isKernelError(failure, "EPERM") && !isKernelError(failure, "EBUSY")) throw failure;
       if (!this.#hasSaidGroup)

@@ -1,19 +1,24 @@
 /**
  * Packets that rules denied become records: one for each attempt to connect, however often its first packet is sent again.
  *
- * A rule reports its denied packets up to a limit, with the point and its comment; how many it denied in all is told by the agent,
- * and the difference is counted. Which rules accepted the packet at earlier points is not in the report, so a record has the
- * decision that denied it alone. Pure.
+ * A rule reports its denied packets up to a limit, with the point and its comment. With the packet a kernel that can tell it reports the
+ * connection, which ends with the packet: whom it asked for before a translation, and by its label which rules accepted it at
+ * earlier points. From other kernels a record has what the packet says at the rule, and the decision that denied it alone.
+ *
+ * How many packets a rule denied in all is told by the agent, and the difference is counted. Pure.
  */
 import { serviceKey } from "../../../flows/collector-messages.ts";
-import type { FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
-import { formatAddress } from "../../../ip/address.ts";
-import type { PacketEnd, PacketHead } from "../../../linux/packet-head.ts";
+import type { FlowDecision, FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
+import { type Family, formatAddress } from "../../../ip/address.ts";
+import type { TrackedMessage } from "../../../linux/conntrack-message.ts";
+import type { GroupPacket } from "../../../linux/log-group.ts";
+import type { PacketHead } from "../../../linux/packet-head.ts";
 import { POINT_CODE, POINTS, type Point } from "../../../policy/point.ts";
 import type { SeenFlow } from "../flow-sink.ts";
-import { type EndNames, type NamedEnd, OUTSIDE } from "./end-names.ts";
+import { hasPorts } from "./connection-record.ts";
+import { type AddressTexts, type EndNames, type NamedEnd, OUTSIDE } from "./end-names.ts";
 import type { FlowIds } from "./follow-connections.ts";
-import { directionOf } from "./rule-decisions.ts";
+import { directionOf, type RuleDecisions } from "./rule-decisions.ts";
 
 const POINT_OF: ReadonlyMap<string, Point> = new Map(POINTS.map((point) => [POINT_CODE[point], point]));
 /** TCP sends its first packet again after 1, 2, 4, 8 and 16 seconds. */
@@ -27,11 +32,42 @@ const MOST_ATTEMPTS = 20_000;
 /** Longer than the agent takes between two looks at large tables: by then all reports of a comment are counted. */
 const QUIET_MILLISECONDS = 120_000;
 
+export interface DeniedPacket extends Pick<GroupPacket, "connection" | "time"> {
+  readonly head: PacketHead;
+  /** Of the rule, `PT COMMENT`. */
+  readonly prefix: string;
+}
+
+export interface DeniedFacts {
+  readonly names: EndNames;
+  readonly rules: RuleDecisions;
+  readonly texts: AddressTexts;
+}
+
+interface Place {
+  readonly address: string;
+  readonly port?: number;
+}
+
+/** Who sends to whom. */
+interface Path {
+  readonly family: Family;
+  readonly protocol: number;
+  readonly icmp?: PacketHead["icmp"];
+  readonly source: Place;
+  readonly destination: Place;
+  /** Of a translated packet: where it would have arrived, and as whose. */
+  readonly backend?: Place;
+  readonly seenAs?: Place;
+}
+
 interface Attempt {
   readonly id: number;
-  readonly head: PacketHead;
+  readonly path: Path;
   readonly point: Point;
   readonly rule: string;
+  /** Of its connection. */
+  readonly label: Uint32Array | undefined;
   readonly heardAt: number;
   readonly start: number;
   end: number;
@@ -40,6 +76,9 @@ interface Attempt {
   suppressed: number;
   source: NamedEnd;
   destination: NamedEnd;
+  backend: NamedEnd;
+  /** At the points before the one that denied it. */
+  earlier: readonly FlowDecision[];
   isNamed: boolean;
   isHandedOn: boolean;
   isSettled: boolean;
@@ -66,24 +105,24 @@ export class DeniedPackets {
 
   constructor(
     private readonly node: string,
-    private readonly names: EndNames,
     private readonly ids: FlowIds,
+    private readonly facts: DeniedFacts,
   ) {}
 
-  /** `prefix`: of the rule, `PT COMMENT`. `time`: of the packet. */
-  add(head: PacketHead, prefix: string, { now, time = now }: { readonly now: number; readonly time?: number }): void {
+  add({ head, prefix, connection, time }: DeniedPacket, now: number): void {
     const point = POINT_OF.get(prefix.slice(0, 2));
     if (point === undefined || prefix[2] !== " ") return;
     const rule = prefix.slice(3);
     const denials = this.#denialsOf(rule, now);
     denials.unreported -= 1;
     denials.fresh += 1;
-    const key = keyOf(head, prefix);
+    const path = connection === undefined ? pathOfPacket(head) : this.#pathOf(connection, head);
+    const key = keyOf(path, prefix);
     const known = this.#attempts.get(key);
     if (known !== undefined) {
       known.packets += 1;
       known.bytes += head.bytes;
-      known.end = time;
+      known.end = time ?? now;
       known.hasChanged = true;
       denials.latest = known;
       return;
@@ -93,13 +132,15 @@ export class DeniedPackets {
       return;
     }
     const attempt: Attempt = {
-      ...{ id: this.ids.next(), head, point, rule, heardAt: now, start: time, end: time },
-      ...{ packets: 1, bytes: head.bytes, suppressed: 0, source: OUTSIDE, destination: OUTSIDE },
+      ...{ id: this.ids.next(), path, point, rule, label: connection?.label, earlier: [] },
+      ...{ heardAt: now, start: time ?? now, end: time ?? now, packets: 1, bytes: head.bytes, suppressed: 0 },
+      ...{ source: OUTSIDE, destination: OUTSIDE, backend: OUTSIDE },
       ...{ isNamed: false, isHandedOn: false, isSettled: false, hasChanged: true },
     };
     this.#attempts.set(key, attempt);
     denials.latest = attempt;
     this.#name(attempt, now);
+    this.#readLabel(attempt);
   }
 
   /** How many packets more than the last time the rules of each comment have denied; those without any are left out. */
@@ -177,87 +218,132 @@ export class DeniedPackets {
     return added;
   }
 
-  #name(attempt: Attempt, now: number): void {
-    const from = this.names.find(formatAddress(attempt.head.source.address), now);
-    const to = this.#destination(attempt.head, now);
-    attempt.source = from ?? attempt.source;
-    attempt.destination = to ?? attempt.destination;
-    attempt.isNamed = from !== undefined && to !== undefined;
+  /** The tuple of the reply is that of the packet as far as it was translated, the other way round. */
+  #pathOf({ family, original, reply }: TrackedMessage, { icmp }: PacketHead): Path {
+    const { protocol } = original;
+    const place = (words: Uint32Array, port: number): Place => {
+      const address = this.facts.texts.of(family, words, 0);
+      return hasPorts(protocol) ? { address, port } : { address };
+    };
+    const source = place(original.source, original.sourcePort);
+    const destination = place(original.destination, original.destinationPort);
+    const backend = place(reply.source, reply.sourcePort);
+    const seenAs = place(reply.destination, reply.destinationPort);
+    return {
+      ...{ family, protocol, source, destination },
+      ...(icmp === undefined ? {} : { icmp }),
+      ...(isSamePlace(destination, backend) ? {} : { backend }),
+      ...(isSamePlace(source, seenAs) ? {} : { seenAs }),
+    };
   }
 
-  /** The packet may not be translated yet: a rule of the workload itself judges after that. */
-  #destination({ protocol, destination }: PacketHead, now: number): NamedEnd | undefined {
-    const address = formatAddress(destination.address);
-    const end = this.names.find(address, now);
-    if (end?.shown.kind !== "outside" || destination.port === undefined) return end;
-    const service = this.names.find(serviceKey(address, protocol, destination.port), now);
+  #name(attempt: Attempt, now: number): void {
+    const { names } = this.facts;
+    const { source, backend } = attempt.path;
+    const from = names.find(source.address, now);
+    const to = this.#destination(attempt.path, now);
+    const arrived = backend === undefined ? to : names.find(backend.address, now);
+    attempt.source = from ?? attempt.source;
+    attempt.destination = to ?? attempt.destination;
+    attempt.backend = arrived ?? attempt.backend;
+    attempt.isNamed = from !== undefined && to !== undefined && arrived !== undefined;
+  }
+
+  /** The packet may not be translated yet, or nobody knows: a rule of the workload itself judges after that. */
+  #destination({ protocol, destination, backend }: Path, now: number): NamedEnd | undefined {
+    const { names } = this.facts;
+    const { address, port } = destination;
+    const end = names.find(address, now);
+    if (port === undefined || (backend === undefined && end?.shown.kind !== "outside")) return end;
+    const service = names.find(serviceKey(address, protocol, port), now);
     return service?.shown.kind === "service" ? service : service && end;
   }
 
+  /** Of a packet that is sent again, the label may have what rules of later points wrote before they were changed. */
+  #readLabel(attempt: Attempt): void {
+    if (attempt.label === undefined) return;
+    const { decisions } = this.facts.rules.of(attempt.label);
+    attempt.earlier = decisions.filter(({ point }) => POINTS.indexOf(point) < POINTS.indexOf(attempt.point));
+  }
+
   #settle(attempt: Attempt, now: number): void {
-    const { source, destination } = attempt;
+    const { source, destination, backend, earlier } = attempt;
     this.#name(attempt, now);
+    // The agent tells what a number stands for before a rule writes it, but the packet may be read first.
+    if (isIncomplete(earlier)) this.#readLabel(attempt);
     attempt.isSettled = attempt.isNamed;
-    if (source !== attempt.source || destination !== attempt.destination) attempt.hasChanged = true;
+    const isSame = source === attempt.source && destination === attempt.destination && backend === attempt.backend;
+    if (!isSame || isIncomplete(earlier) !== isIncomplete(attempt.earlier)) attempt.hasChanged = true;
   }
 
   #handOn(attempt: Attempt): SeenFlow {
     attempt.hasChanged = false;
     attempt.isHandedOn = true;
-    const { source, destination } = attempt;
+    const { source, backend } = attempt;
     return {
       record: this.#recordOf(attempt),
       ...(source.endpoint === undefined ? {} : { source: source.endpoint }),
-      ...(destination.endpoint === undefined ? {} : { destination: destination.endpoint }),
+      ...(backend.endpoint === undefined ? {} : { destination: backend.endpoint }),
     };
   }
 
-  #recordOf({
-    id,
-    head,
-    point,
-    rule,
-    start,
-    end,
-    packets,
-    bytes,
-    suppressed,
-    source,
-    destination,
-  }: Attempt): FlowRecord {
-    const isEgress = directionOf(point) === "egress" || source.isLocal;
-    const isIngress = directionOf(point) === "ingress" || destination.isLocal;
+  #recordOf(attempt: Attempt): FlowRecord {
+    const { path, point, rule, earlier, source, destination, backend } = attempt;
+    const directions = [...earlier.map((decision) => directionOf(decision.point)), directionOf(point)];
+    const isEgress = directions.includes("egress") || source.isLocal;
+    const isIngress = directions.includes("ingress") || backend.isLocal;
     return {
-      id: this.ids.text(id),
+      id: this.ids.text(attempt.id),
       node: this.node,
-      family: head.source.address.family,
-      protocol: head.protocol,
-      ...(head.icmp === undefined ? {} : { icmp: head.icmp }),
-      source: endOf(source, head.source),
-      destination: endOf(destination, head.destination),
+      family: path.family,
+      protocol: path.protocol,
+      ...(path.icmp === undefined ? {} : { icmp: path.icmp }),
+      source: endOf(source, path.source),
+      destination: endOf(destination, path.destination),
+      ...(path.backend === undefined ? {} : { backend: endOf(backend, path.backend) }),
+      ...(path.seenAs === undefined ? {} : { seenAs: path.seenAs }),
       direction: isEgress && isIngress ? "both" : isEgress ? "egress" : "ingress",
       verdict: "denied",
-      decisions: [{ point, verdict: "deny", rule }],
+      decisions: [...earlier, { point, verdict: "deny", rule }],
       state: "denied",
-      start: Math.round(start),
-      end: Math.round(end),
-      sent: { packets, bytes },
+      start: Math.round(attempt.start),
+      end: Math.round(attempt.end),
+      sent: { packets: attempt.packets, bytes: attempt.bytes },
       received: { packets: 0, bytes: 0 },
-      ...(suppressed === 0 ? {} : { suppressed }),
+      ...(attempt.suppressed === 0 ? {} : { suppressed: attempt.suppressed }),
     };
   }
 }
 
-function endOf({ shown }: NamedEnd, { address, port }: PacketEnd): FlowEnd {
-  return { ...shown, address: formatAddress(address), ...(port === undefined ? {} : { port }) };
+function isIncomplete(decisions: readonly FlowDecision[]): boolean {
+  return decisions.some(({ unknown }) => unknown === "rule forgotten");
 }
 
-function keyOfAttempt({ head, point, rule }: Attempt): string {
-  return keyOf(head, `${POINT_CODE[point]} ${rule}`);
+function pathOfPacket({ protocol, icmp, source, destination }: PacketHead): Path {
+  const place = ({ address, port }: PacketHead["source"]): Place => ({
+    address: formatAddress(address),
+    ...(port === undefined ? {} : { port }),
+  });
+  return {
+    ...{ family: source.address.family, protocol, source: place(source), destination: place(destination) },
+    ...(icmp === undefined ? {} : { icmp }),
+  };
 }
 
-function keyOf({ protocol, source, destination, icmp }: PacketHead, prefix: string): string {
-  const end = ({ address, port }: PacketEnd) => `${formatAddress(address)} ${port ?? ""}`;
+function endOf({ shown }: NamedEnd, place: Place): FlowEnd {
+  return { ...shown, ...place };
+}
+
+function isSamePlace(one: Place, other: Place): boolean {
+  return one.address === other.address && one.port === other.port;
+}
+
+function keyOfAttempt({ path, point, rule }: Attempt): string {
+  return keyOf(path, `${POINT_CODE[point]} ${rule}`);
+}
+
+function keyOf({ protocol, source, destination, backend = destination, icmp }: Path, prefix: string): string {
+  const end = ({ address, port }: Place) => `${address} ${port ?? ""}`;
   const kind = icmp === undefined ? "" : `${icmp.type} ${icmp.code}`;
-  return `${protocol} ${end(source)} ${end(destination)} ${kind} ${prefix}`;
+  return `${protocol} ${end(source)} ${end(destination)} ${end(backend)} ${kind} ${prefix}`;
 }
