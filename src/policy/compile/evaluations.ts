@@ -216,17 +216,19 @@ export class Evaluations {
       isWithoutHttp: !hasSidecars && (policy.rules[direction] ?? []).some(({ http }) => http !== undefined),
     });
     const chains = tier.policies.map((policy) => policyChainOf(policy, held(policy)));
-    const name = groupChainName(`tier ${tier.defaultAction} ${chains.join(" ")} ${rest}`, direction);
+    // The rule at the end names its tier.
+    const end = tier.defaultAction === "Deny" ? `Deny ${tier.name}` : tier.defaultAction;
+    const name = groupChainName(`tier ${end} ${chains.join(" ")} ${rest}`, direction);
     if (this.useAgain(name, rest)) return name;
     for (const [index, policy] of tier.policies.entries()) this.retainPolicy(held(policy), chains[index] ?? "");
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
-    const end: DesiredRule =
+    const last: DesiredRule =
       tier.defaultAction === "Deny"
         ? drop(`tier ${shortComment(tier.name, LONGEST_TIER)} ${direction} default`)
         : { expressions: [verdict({ kind: "goto", chain: rest })] };
     this.table.putChain({
       chain: { name },
-      rules: [...chains.map((chain) => ({ expressions: [verdict({ kind: "jump", chain })] })), end],
+      rules: [...chains.map((chain) => ({ expressions: [verdict({ kind: "jump", chain })] })), last],
       point: pointOf(direction, isOfHost),
     });
     return name;

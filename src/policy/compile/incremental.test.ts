@@ -11,7 +11,11 @@ import {
   hostInterfaces,
   LOCAL_NODE,
 } from "../../../test/support/random-cluster.ts";
+import { identity } from "../../identity.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
+import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
+import { tier } from "../../model/tier.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyResources } from "../judge/resources.ts";
 import type { DesiredTable } from "../table/desired-table.ts";
 import { tableBatches, wholeTable } from "../table/table-changes.ts";
@@ -74,6 +78,35 @@ test("nothing is left of policies whose endpoints are gone", () => {
   );
 });
 
+test("the end of the tier that a policy has moved to is the one that denies", () => {
+  const endpoint = workloadEndpoint.make(
+    { name: "here-k8s-a-eth0", namespace: "red" },
+    { node: "here", pod: "a", orchestrator: "k8s", endpoint: "eth0", interfaceName: `${identity.interfacePrefix}1` },
+  );
+  const inTier = (name: string): PolicyResources => ({
+    ...{
+      ...NO_RESOURCES,
+      endpoints: [endpoint],
+      tiers: [tier.make({ name: "first" }, { order: 10, defaultAction: "Deny" })],
+    },
+    globalNetworkPolicies: [
+      globalNetworkPolicy.make(
+        { name: "moved" },
+        {
+          ...{ tier: name, selector: "all()", types: ["Egress"] },
+          ...{ doNotTrack: false, preDNAT: false, applyOnForward: false },
+        },
+      ),
+    ],
+  });
+  const compiler = new PolicyCompiler({ node: "here" });
+  compiler.update(changesBetween(NO_RESOURCES, inTier("default")));
+  compiler.update(changesBetween(inTier("default"), inTier("first")));
+
+  const comments = [...compiler.table.chains.values()].flatMap(({ rules }) => rules.map(({ comment }) => comment));
+  expect(comments.filter((comment) => comment?.startsWith("tier "))).toEqual(["tier first egress default"]);
+});
+
 interface Content {
   readonly chains: unknown;
   readonly sets: unknown;
@@ -82,7 +115,10 @@ interface Content {
 function contentOf({ chains, sets }: DesiredTable): Content {
   return {
     chains: Object.fromEntries(
-      Array.from(chains, ([name, { rules }]) => [name, rules.map(({ expressions }) => expressions)]),
+      Array.from(chains, ([name, { rules }]) => [
+        name,
+        rules.map(({ expressions, comment }) => ({ expressions, comment })),
+      ]),
     ),
     sets: Object.fromEntries(Array.from(sets, ([name, { elements }]) => [name, elementTexts([...elements.values()])])),
   };
