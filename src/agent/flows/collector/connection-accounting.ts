@@ -10,11 +10,14 @@ import { replaceFile } from "../../../linux/replace-file.ts";
 import { readSysctl, writeSysctl } from "../../../linux/sysctl.ts";
 import { parseJson } from "../../../parse-json.ts";
 
-/** Of the network namespace. Events have another value than 0 if somebody listens to them. */
+/**
+ * Of the network namespace. With another value of `nf_conntrack_events` (2) than 1, the kernel never tells the end of a connection
+ * that began while nobody listened: before the first collector, or between two.
+ */
 const SETTINGS = ["nf_conntrack_acct", "nf_conntrack_timestamp", "nf_conntrack_events"].map(
   (name) => `net/netfilter/${name}`,
 );
-const [OFF, ON] = ["0", "1"];
+const ON = "1";
 
 const formerSchema = v.record(v.string(), v.string());
 
@@ -25,13 +28,14 @@ export function accountingPath(runDirectory: string): string {
 /** In the current network namespace of the thread. May be repeated: a setting that another program has switched off is on again. */
 export function enableConnectionAccounting(path: string): void {
   const former = formerValues(path);
-  const wanted = SETTINGS.filter((name) => readSysctl(name) === OFF);
-  const added = wanted.filter((name) => former[name] === undefined);
-  if (added.length > 0) {
-    const all = { ...former, ...Object.fromEntries(added.map((name) => [name, OFF])) };
-    replaceFile(path, `${JSON.stringify(all)}\n`, "owner");
-  }
-  for (const name of wanted) writeSysctl(name, ON);
+  const changed = SETTINGS.flatMap((name) => {
+    const value = readSysctl(name);
+    return value === undefined || value === ON ? [] : [[name, value] as const];
+  });
+  const added = changed.filter(([name]) => former[name] === undefined);
+  if (added.length > 0)
+    replaceFile(path, `${JSON.stringify({ ...former, ...Object.fromEntries(added) })}\n`, "owner");
+  for (const [name] of changed) writeSysctl(name, ON);
 }
 
 /** Puts back what `enableConnectionAccounting` has changed, if nobody has changed it since; does nothing if it never ran. */
