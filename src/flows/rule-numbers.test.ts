@@ -31,14 +31,30 @@ describe("RuleNumbers", () => {
     expect([numbers.add("last"), numbers.add("more")]).toEqual([MOST_RULE_NUMBERS, undefined]);
   });
 
-  test("is free after a whole look that began when the rule was known to be gone", () => {
+  test("is free after two whole looks, the first begun when the rule was known to be gone", () => {
     const numbers = new RuleNumbers([[1, "a"]]);
 
     expect(numbers.releaseUnused(NONE, { since: 50, numbers: [] }, 100)).toEqual([]);
     expect(numbers.releaseUnused(NONE, { since: 100, numbers: [] }, 150)).toEqual([]);
-    expect(numbers.releaseUnused(NONE, { since: 101, numbers: [1] }, 200)).toEqual([]);
-    expect(numbers.releaseUnused(NONE, { since: 102, numbers: [] }, 250)).toEqual([1]);
+    expect(numbers.releaseUnused(NONE, { since: 101, numbers: [] }, 200)).toEqual([]);
+    expect(numbers.releaseUnused(NONE, { since: 201, numbers: [] }, 250)).toEqual([1]);
     expect([numbers.all, numbers.add("b")]).toEqual([[], 1]);
+  });
+
+  test("is not free if only one of two looks missed it, or the same look is told twice", () => {
+    const numbers = new RuleNumbers([[1, "a"]]);
+    numbers.releaseUnused(NONE, { since: 50, numbers: [] }, 100);
+
+    const looks = [
+      { look: { since: 110, numbers: [] }, told: 120 },
+      { look: { since: 110, numbers: [] }, told: 130 },
+      { look: { since: 210, numbers: [1] }, told: 220 },
+      { look: { since: 310, numbers: [] }, told: 320 },
+      { look: { since: 410, numbers: [1] }, told: 420 },
+      { look: { since: 510, numbers: [] }, told: 520 },
+    ];
+    expect(looks.map(({ look, told }) => numbers.releaseUnused(NONE, look, told))).toEqual(looks.map(() => []));
+    expect(numbers.releaseUnused(NONE, { since: 610, numbers: [] }, 620)).toEqual([1]);
   });
 
   test("is not free if the rule came back meanwhile", () => {
@@ -49,7 +65,8 @@ describe("RuleNumbers", () => {
     expect(numbers.releaseUnused(NONE, { since: 150, numbers: [] }, 200)).toEqual([]);
     expect(numbers.releaseUnused(new Set(["a"]), { since: 250, numbers: [] }, 300)).toEqual([]);
     expect(numbers.releaseUnused(NONE, { since: 350, numbers: [] }, 400)).toEqual([]);
-    expect(numbers.releaseUnused(NONE, { since: 450, numbers: [] }, 500)).toEqual([1]);
+    expect(numbers.releaseUnused(NONE, { since: 450, numbers: [] }, 500)).toEqual([]);
+    expect(numbers.releaseUnused(NONE, { since: 550, numbers: [] }, 600)).toEqual([1]);
   });
 
   test("no label of a connection ever stands for another rule than that which wrote it", () => {
@@ -60,6 +77,7 @@ describe("RuleNumbers", () => {
         const labels = new Map<number, string>();
         const connections: number[] = [];
         let looks: { readonly since: number; readonly numbers: number[] } | undefined;
+        let hasMissed = false;
         for (const [now, [event, which]] of events.entries()) {
           const comment = `rule ${which}`;
           if (event === "add") {
@@ -73,7 +91,10 @@ describe("RuleNumbers", () => {
           if (event === "connect" && table.has(comment)) connections.push(numbers.find(comment) ?? 0);
           if (event === "end") connections.shift();
           // What is found at the beginning of a look stays in it; what begins during it may be missing.
-          if (event === "look") looks = { since: now, numbers: [...connections] };
+          if (event === "look") [looks, hasMissed] = [{ since: now, numbers: [...connections] }, false];
+          // One look misses some entries, the next one does not.
+          if (event === "look that misses some" && !hasMissed)
+            [looks, hasMissed] = [{ since: now, numbers: connections.slice(which) }, true];
           if (event === "tell" && looks !== undefined) numbers.releaseUnused(table, looks, now);
         }
       }),
@@ -82,4 +103,4 @@ describe("RuleNumbers", () => {
   });
 });
 
-const EVENTS = ["add", "remove", "connect", "end", "look", "tell"] as const;
+const EVENTS = ["add", "remove", "connect", "end", "look", "look that misses some", "tell"] as const;

@@ -2,10 +2,11 @@
  * Which number in the label of a connection stands for which rule, given by its comment.
  *
  *   new comment ──▶ lowest free number
- *   rule is gone from the table ──▶ a whole look at the connection table, begun later, does not find the number ──▶ free
+ *   rule is gone from the table ──▶ two whole looks at the connection table, one after the other, do not find the number ──▶ free
  *
- * So a number never stands for two rules at a time, also for connections that are older than the second one. A comment keeps
- * its number as long as it is known. Pure.
+ * So a number never stands for two rules at a time, also for connections that are older than the second one. One look is not
+ * enough: it misses a connection whose first packet has passed the rule and is not in the table yet, and entries that the kernel
+ * moves meanwhile because the table grows. A comment keeps its number as long as it is known. Pure.
  */
 import { MOST_RULE_NUMBERS } from "./rule-label.ts";
 
@@ -18,11 +19,19 @@ export interface UsedNumbers {
   readonly numbers: Iterable<number>;
 }
 
+interface GoneRule {
+  /** A look that began earlier says nothing: when the rule was noticed to be gone, then when the first look was over. */
+  readonly after: number;
+  readonly missedLooks: number;
+}
+
+const NEEDED_LOOKS = 2;
+
 export class RuleNumbers {
   private readonly numbers = new Map<string, number>();
   private readonly used = new Set<number>();
-  /** When it was noticed that no rule of the table has the comment any more. */
-  private readonly gone = new Map<string, number>();
+  /** No rule of the table has the comment any more. */
+  private readonly gone = new Map<string, GoneRule>();
   /** All lower ones are in use. */
   private lowestFree: number;
 
@@ -70,12 +79,12 @@ export class RuleNumbers {
         this.gone.delete(comment);
         continue;
       }
-      const goneAt = this.gone.get(comment);
-      if (goneAt === undefined) this.gone.set(comment, now);
-      else if (since > goneAt && !inLabels.has(number)) {
-        this.free(number, comment);
-        released.push(number);
-      }
+      const gone = this.gone.get(comment);
+      if (gone === undefined || inLabels.has(number)) this.gone.set(comment, { after: now, missedLooks: 0 });
+      else if (since > gone.after) this.gone.set(comment, { after: now, missedLooks: gone.missedLooks + 1 });
+      if ((this.gone.get(comment)?.missedLooks ?? 0) < NEEDED_LOOKS) continue;
+      this.free(number, comment);
+      released.push(number);
     }
     return released;
   }

@@ -110,7 +110,7 @@ describe("RuleNumberFile", () => {
     for (const comment of ["a", "b", "c"]) file.numberOf(comment);
     const look = (since: number, now: number) => file.releaseUnused(new Set(["a"]), { since, numbers: [3] }, now);
 
-    expect([look(1, 2), look(3, 4)]).toEqual([[], [2]]);
+    expect([look(1, 2), look(3, 4), look(5, 6)]).toEqual([[], [], [2]]);
     expect(lines()).toEqual(['{"lowest":1}', '[1,"a"]', '[3,"c"]']);
     expect(numberOf(file, "d")).toBe(2);
     file.close();

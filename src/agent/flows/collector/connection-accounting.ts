@@ -33,8 +33,7 @@ export function enableConnectionAccounting(path: string): void {
     return value === undefined || value === ON ? [] : [[name, value] as const];
   });
   const added = changed.filter(([name]) => former[name] === undefined);
-  if (added.length > 0)
-    replaceFile(path, `${JSON.stringify({ ...former, ...Object.fromEntries(added) })}\n`, "owner");
+  if (added.length > 0) replaceFile(path, `${JSON.stringify({ ...former, ...Object.fromEntries(added) })}\n`, "owner");
   for (const [name] of changed) writeSysctl(name, ON);
 }
 

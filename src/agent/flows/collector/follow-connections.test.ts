@@ -473,6 +473,17 @@ describe("ConnectionFollower, looks at the table", () => {
     expect([...follower.endLook(START + 10)].sort()).toEqual([1, 2, 4]);
   });
 
+  test("a number is in use until the last record of its connections is written", () => {
+    follower.begins(told({ ...TO_DB, rules: BOTH }), START);
+    records(START + SETTLED);
+
+    // The event of its end is lost: it is not in the table any more.
+    expect(look(START + 60_000).toSorted()).toEqual([1, 2]);
+    expect(look(START + 120_000).toSorted()).toEqual([1, 2]);
+    expect(records(START + 120_100)).toMatchObject([{ state: "ended", decisions: [{}, {}] }]);
+    expect(look(START + 180_000)).toEqual([]);
+  });
+
   test("a long connection is updated by each look, and only if something has changed", () => {
     follower.begins(told({ ...TO_DB, rules: BOTH }), START);
     records(START + SETTLED);

@@ -257,9 +257,12 @@ export class ConnectionFollower {
     else if (!this.#endedInLook.has(message.id)) this.#found(message, now);
   }
 
-  /** The whole table was read. Returns the numbers in the labels of its connections. */
+  /** The whole table was read. Returns the numbers in the labels of its connections, and of those that are still to be recorded. */
   endLook(now: number): readonly number[] {
-    for (const store of [this.#stores[4], this.#stores[6]]) this.#endMissing(store, now);
+    for (const store of [this.#stores[4], this.#stores[6]]) {
+      this.#noteUnseenNumbers(store);
+      this.#endMissing(store, now);
+    }
     for (const record of [...this.#formerRecords.values()].flat())
       this.#records.push({ record: { ...record, state: "ended" }, added: { isNew: false, ...NOTHING } });
     this.#formerRecords = new Map();
@@ -490,6 +493,15 @@ export class ConnectionFollower {
     return [original.source, reply.source].some(
       (words) => this.names.peek(this.texts.of(family, words, 0))?.isLocal === true,
     );
+  }
+
+  /** Of what has ended, or was missed: its record is still to be written, with the rules that its label names. */
+  #noteUnseenNumbers(store: ConnectionStore): void {
+    for (let row = 0; row < store.end; row++) {
+      if (!store.isUsed(row) || store.seenIn[row] === this.#look) continue;
+      store.copyLabel(row, this.#scratchLabel);
+      for (const number of this.rules.of(this.#scratchLabel).numbers) this.#numbersInLook?.add(number);
+    }
   }
 
   /** What two looks at the table did not find has ended, and its event was lost. */
