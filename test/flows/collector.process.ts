@@ -35,7 +35,7 @@ await collectFlows(
       noteLosses: (latest) => {
         losses = latest;
       },
-      openRecords: () => open,
+      openRecords: () => ({ records: open, leftOut: 0 }),
       configure: () => {},
       facts: () => ({ losses: { ...losses, notStored: 0, notLogged: 0, withoutCollector: 0 }, metrics: "" }),
       close: () => write({ kind: "closed" }),

@@ -31,6 +31,12 @@ export interface SeenResource {
   readonly value?: string;
 }
 
+export interface OpenRecords {
+  readonly records: readonly FlowRecord[];
+  /** How many more were open. */
+  readonly leftOut: number;
+}
+
 /** No method throws or waits: what cannot be stored is counted. */
 export interface FlowSink {
   /**
@@ -47,7 +53,7 @@ export interface FlowSink {
    * The records that are still open, at most this many, the newest first. Asked for once, when a collector starts: a connection
    * that is still there keeps its ID, the others are put as ended. What is open beyond this number is noted as ended.
    */
-  openRecords(most: number): readonly FlowRecord[];
+  openRecords(most: number): OpenRecords;
   /** When an earlier collector was last there: the sums have the connections that began before. */
   summedUntil?(): number | undefined;
 }

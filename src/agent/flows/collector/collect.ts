@@ -85,7 +85,7 @@ const FIRST_LOOK_MILLISECONDS = 3_000;
 /** After events were lost: not more often. */
 const REPEATED_LOOK_MILLISECONDS = 15_000;
 const FIRST_REPEATED_LOOK_MILLISECONDS = 500;
-/** Records of the previous collector that are continued. The others get new records, without what was summed. */
+/** Records of the previous collector that are continued: they take 2 kB each. The others are counted, and get new records. */
 const MOST_FORMER = 20_000;
 const WITHOUT_CONNECTIONS =
   "This kernel does not tell the connections of denied packets (CONFIG_NETFILTER_NETLINK_GLUE_CT is off): of a denied connection to a Service, a host port or a floating IP flows name the backend only, and no rules that accepted it before";

@@ -204,7 +204,7 @@ describe("ConnectionFollower", () => {
     begin();
     // The pod is gone since.
     names.learn([["10.0.0.2", { kind: "outside" }]]);
-    follower.adopt(former);
+    follower.adopt({ records: former, leftOut: 0 });
     look(START + 5 * SECOND, told({ ...TO_DB, id: 5, rules: BOTH, start: START - 10, counts: [3, 300, 3, 300] }));
     const later = records(START + 5 * SECOND + 100);
     expect(later.find(({ id }) => id === former[0]?.id)).toMatchObject({
@@ -220,7 +220,7 @@ describe("ConnectionFollower", () => {
     follower.begins(told({ ...TO_DB, rules: BOTH }), START);
     const former = records(START + 100);
     begin();
-    follower.adopt(former);
+    follower.adopt({ records: former, leftOut: 0 });
     follower.ended(
       told({ ...TO_DB, counts: [5, 500, 4, 4000], start: START - 10, stop: START + SECOND }),
       START + SECOND,
@@ -234,6 +234,11 @@ describe("ConnectionFollower", () => {
       },
     ]);
     expect(follower.losses.rulesUnknown).toBe(0);
+  });
+
+  test("open records of the predecessor that are not continued are counted", () => {
+    follower.adopt({ records: [], leftOut: 7 });
+    expect(follower.losses.overCapacity).toBe(7);
   });
 
   test("beyond the capacity, connections are in the roll-ups only, and their ends are no lost events", () => {
@@ -359,7 +364,7 @@ describe("ConnectionFollower, names", () => {
     const former = records(START + SECOND);
     expect(former).toHaveLength(2);
     begin();
-    follower.adopt(former, START + 5 * SECOND);
+    follower.adopt({ records: former, leftOut: 0 }, START + 5 * SECOND);
     look(START + 60 * SECOND, told({ ...TO_DB, id: 3, rules: BOTH, start: START, counts: [5, 500, 0, 0] }));
     const { records: handedOn } = follower.flush(START + 61 * SECOND);
     const ended = handedOn.filter(({ record }) => record.state === "ended");

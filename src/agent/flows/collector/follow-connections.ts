@@ -11,7 +11,7 @@
 import { type Cipheriv, createCipheriv, randomBytes } from "node:crypto";
 import type { FlowDecision, FlowRecord } from "../../../flows/flow-record.ts";
 import { STATUS, type TrackedMessage, type TrackedTuple } from "../../../linux/conntrack-message.ts";
-import type { CollectorLosses, SeenFlow, SummedFlow } from "../flow-sink.ts";
+import type { CollectorLosses, OpenRecords, SeenFlow, SummedFlow } from "../flow-sink.ts";
 import { answering, hasPorts, nameEnds, recordOf } from "./connection-record.ts";
 import { ConnectionStore, MARK } from "./connection-store.ts";
 import { type AddressTexts, type Asking, type EndNames, endOfRecord, type NamedEnd } from "./end-names.ts";
@@ -170,7 +170,8 @@ export class ConnectionFollower {
    * Records of an earlier collector that are still open: before the first look at the table. `summedUntil`: the roll-ups have
    * what began before this time.
    */
-  adopt(records: readonly FlowRecord[], summedUntil?: number): void {
+  adopt({ records, leftOut }: OpenRecords, summedUntil?: number): void {
+    this.#losses.overCapacity += leftOut;
     for (const record of records) {
       const key = keyOfRecord(record);
       const same = this.#formerRecords.get(key);

@@ -13,7 +13,7 @@ import type { FlowLosses, FlowRecord } from "../../../flows/flow-record.ts";
 import { visibleMatcher } from "../../../flows/visible-flows.ts";
 import { onceEach } from "../../../log/once-each.ts";
 import { quoted } from "../../../quote.ts";
-import type { CollectorLosses, FlowSink, SeenFlow, SeenResource, SummedFlow } from "../flow-sink.ts";
+import type { CollectorLosses, FlowSink, OpenRecords, SeenFlow, SeenResource, SummedFlow } from "../flow-sink.ts";
 import { answerRollups } from "./answer-rollups.ts";
 import { FlowLog } from "./flow-log.ts";
 import { FlowCounters, type FlowFacts } from "./flow-metrics.ts";
@@ -147,8 +147,8 @@ export class FlowHistory implements FlowSink, FlowSource {
     this.collectorLosses = losses;
   }
 
-  openRecords(most: number): readonly FlowRecord[] {
-    return this.withStore((store) => store.openRecords(most)) ?? [];
+  openRecords(most: number): OpenRecords {
+    return this.withStore((store) => store.openRecords(most)) ?? { records: [], leftOut: 0 };
   }
 
   summedUntil(): number | undefined {

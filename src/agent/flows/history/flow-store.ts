@@ -11,7 +11,7 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import type { FlowRecord } from "../../../flows/flow-record.ts";
-import type { SeenFlow, SeenResource } from "../flow-sink.ts";
+import type { OpenRecords, SeenFlow, SeenResource } from "../flow-sink.ts";
 import { DamagedFile, DICTIONARY_TABLES, dictionarySchema } from "./dictionary.ts";
 import {
   type Dictionaries,
@@ -223,15 +223,16 @@ export class FlowStore {
   }
 
   /** The newest first. Those beyond this number have ended for the history: nobody would end them. */
-  openRecords(most: number): readonly FlowRecord[] {
-    this.database.run(
+  openRecords(most: number): OpenRecords {
+    const { changes } = this.database.run(
       "UPDATE record SET state = 1 WHERE state = 0 AND seq <= (SELECT seq FROM record WHERE state = 0 ORDER BY seq DESC LIMIT 1 OFFSET ?)",
       [most],
     );
-    return this.database
+    const records = this.database
       .query<RecordRow, [number]>("SELECT * FROM record WHERE state = 0 ORDER BY seq DESC LIMIT ?")
       .all(most)
       .flatMap((row) => this.rows.read(row) ?? []);
+    return { records, leftOut: changes };
   }
 
   /** Milliseconds without a collector, as far as the history goes back. */
