@@ -16,7 +16,10 @@ export interface Seen {
 
 export function differences(seen: Seen, world: JudgedWorld): readonly string[] {
   const asked = connectionsBy(seen, ({ source }, name) => seen.endAt(source) === name);
-  const arrived = connectionsBy(seen, ({ destination }, name) => seen.endAt(destination) === name);
+  const arrived = connectionsBy(
+    seen,
+    (connection, name) => seen.endAt(connection.destination) === name && !isUnjudgedPing(connection, seen, world),
+  );
   const found: string[] = [];
   const asAsked = Map.groupBy(seen.records, (record) => askedBy(record, asked));
   const asArrived = Map.groupBy(
@@ -50,6 +53,25 @@ function connectionsBy(
   return Map.groupBy(all, (each) => keyOf(each));
 }
 
+/**
+ * Of the host itself, which no rule judges, so it is not recorded. Those of pods behind the masquerade have the same ends there, and
+ * their identifier on both links.
+ */
+function isUnjudgedPing(connection: CapturedConnection, seen: Seen, world: JudgedWorld): boolean {
+  const { protocol, source, sourcePort, destination } = connection;
+  if (!isIcmp(protocol) || seen.endAt(source) !== "host" || isRecorded(connection, seen, world)) return false;
+  return !Array.from(seen.connections).some(([name, list]) =>
+    list.some((each) => {
+      const isSame = each.destination === destination && each.sourcePort === sourcePort && each.protocol === protocol;
+      return isSame && seen.endAt(each.source) === name;
+    }),
+  );
+}
+
+function isIcmp(protocol: number): boolean {
+  return protocol === 1 || protocol === 58;
+}
+
 function keyOf({ protocol, source, sourcePort, destination, destinationPort }: CapturedConnection): string {
   return pairKey(protocol, { address: source, port: sourcePort }, { address: destination, port: destinationPort });
 }
@@ -58,8 +80,7 @@ type Place = Pick<FlowEnd, "address" | "port">;
 
 /** Records of pings have no identifier: those between the same ends are compared together. */
 function pairKey(protocol: number, source: Place, destination: Place): string {
-  const isIcmp = protocol === 1 || protocol === 58;
-  const text = ({ address, port }: Place) => (isIcmp ? address : `${address} ${port}`);
+  const text = ({ address, port }: Place) => (isIcmp(protocol) ? address : `${address} ${port}`);
   return `${protocol} ${text(source)} -> ${text(destination)}`;
 }
 
