@@ -37,3 +37,17 @@ export function after(milliseconds: number, action: () => void): () => void {
   startTimer(milliseconds);
   return () => clearTimeout(timer);
 }
+
+/** Resolves when the signal is aborted. */
+export async function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  await promise;
+}
+
+/** Lets other work of the process run first. Rejects if the signal is aborted by then. */
+export async function nextTurn(signal?: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  signal?.throwIfAborted();
+}

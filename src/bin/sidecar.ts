@@ -13,6 +13,7 @@ import { LocalServer } from "../health/local-server.ts";
 import { healthPages, metricsPages } from "../health/pages.ts";
 import { identity } from "../identity.ts";
 import { formatLine } from "../log/line.ts";
+import { aborted } from "../timers.ts";
 import { VERSION } from "../version.ts";
 import { DEFAULT_OPTIONS, readSidecarArguments, type SidecarOptions } from "./sidecar-arguments.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
@@ -103,10 +104,6 @@ function stopSignal(): AbortSignal {
   const stop = new AbortController();
   for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
   return stop.signal;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 const writeLine: WriteLine = (level, message, fields) => {

@@ -9,11 +9,9 @@
  */
 import { listRequest } from "./conntrack-entries.ts";
 import { TrackedMessage } from "./conntrack-message.ts";
-import { errnoOf } from "./errno.ts";
-import { KernelError } from "./kernel-error.ts";
 import type { MessageCursor } from "./netlink/message-reader.ts";
-import { joinGroups } from "./netlink-group.ts";
-import { closeNetlinkSocket, dumpInSteps, openNetlinkSocket, receiveOrErrno } from "./netlink-socket.ts";
+import { type Drained, drain, joinGroups } from "./netlink-group.ts";
+import { closeNetlinkSocket, dumpInSteps, openNetlinkSocket } from "./netlink-socket.ts";
 
 const SUBSYSTEM = 1 << 8;
 const MESSAGE = { entry: SUBSYSTEM | 0, ended: SUBSYSTEM | 2 } as const;
@@ -29,15 +27,8 @@ export interface TrackedReader {
 
 export interface ConnectionEvents {
   /** Reads what has arrived, at most about `most` events. */
-  read(reader: TrackedReader, most: number): EventReading;
+  read(reader: TrackedReader, most: number): Drained;
   close(): void;
-}
-
-export interface EventReading {
-  /** It stopped at `most` events. */
-  readonly hasMore: boolean;
-  /** The kernel had events that did not fit into the buffer. */
-  readonly hasLost: boolean;
 }
 
 /** In the current network namespace of the thread. An event takes 0.8 to 1.3 kB of the buffer. */
@@ -51,17 +42,7 @@ export function listenToConnections(bufferBytes: number): ConnectionEvents {
   }
   const tracked = new TrackedMessage();
   return {
-    read(reader, most) {
-      let hasLost = false;
-      for (let count = 0; count < most; ) {
-        const received = receiveOrErrno(socket);
-        if (typeof received !== "number") for (; received.next(); count++) readEvent(received, tracked, reader);
-        else if (received === errnoOf("ENOBUFS")) hasLost = true;
-        else if (received === errnoOf("EAGAIN")) return { hasMore: false, hasLost };
-        else throw new KernelError("read events of connections", received);
-      }
-      return { hasMore: true, hasLost };
-    },
+    read: (reader, most) => drain(socket, (message) => readEvent(message, tracked, reader), most),
     close: () => closeNetlinkSocket(socket),
   };
 }

@@ -8,7 +8,7 @@ import { familyIn, TrackedMessage } from "./conntrack-message.ts";
 import { isKernelError } from "./kernel-error.ts";
 import type { AttributeCursor, MessageCursor } from "./netlink/message-reader.ts";
 import type { NetlinkRequest } from "./netlink/request.ts";
-import { drain } from "./netlink-group.ts";
+import { drain, hasLost } from "./netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, perform } from "./netlink-socket.ts";
 
 const SUBSYSTEM = 4 << 8;
@@ -149,7 +149,7 @@ function bindRequest(group: number, flags: number): NetlinkRequest {
 function readFrom(socket: NetlinkSocket): GroupReading {
   const packets: GroupPacket[] = [];
   let hasUnreadable = false;
-  const outcome = drain(
+  const drained = drain(
     socket,
     (message) => {
       const packet = readGroupPacket(message);
@@ -158,7 +158,7 @@ function readFrom(socket: NetlinkSocket): GroupReading {
     },
     MOST_MESSAGES,
   );
-  return { packets, hasLost: outcome === "lost" || hasUnreadable };
+  return { packets, hasLost: hasLost(drained) || hasUnreadable };
 }
 
 /** `undefined`: it is not about a packet. One whose connection cannot be read is a packet without it. */

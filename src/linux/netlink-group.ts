@@ -19,23 +19,30 @@ export function joinGroups(socket: NetlinkSocket, groups: readonly number[], buf
 }
 
 /**
- * Reads what has arrived. Returns `lost` if messages did not fit into the socket's buffer, also if it stopped after `most` messages; otherwise
- * `more` if it stopped there: what arrives as fast as it is read would never end.
+ * `complete`: all that had arrived is read. `more`: it stopped after the wanted number of messages, and perhaps more have arrived. `lost`: some
+ * messages did not fit into the socket's buffer.
  */
-export function drain(
-  socket: NetlinkSocket,
-  onMessage: OnMessage,
-  most = Number.POSITIVE_INFINITY,
-): "complete" | "lost" | "more" {
-  let outcome: "complete" | "lost" = "complete";
-  for (let count = 0; ; ) {
-    if (count >= most) return outcome === "lost" ? "lost" : "more";
+export type Drained = "complete" | "more" | "lost" | "lost and more";
+
+export function hasLost(drained: Drained): boolean {
+  return drained === "lost" || drained === "lost and more";
+}
+
+export function hasMore(drained: Drained): boolean {
+  return drained === "more" || drained === "lost and more";
+}
+
+/** Reads what has arrived, at most about `most` messages: what arrives as fast as it is read would never end. */
+export function drain(socket: NetlinkSocket, onMessage: OnMessage, most = Number.POSITIVE_INFINITY): Drained {
+  let isLost = false;
+  for (let count = 0; count < most; ) {
     const received = receiveOrErrno(socket);
     if (typeof received !== "number") for (; received.next(); count++) onMessage(received);
-    else if (received === errnoOf("EAGAIN")) return outcome;
-    else if (received === errnoOf("ENOBUFS")) outcome = "lost";
+    else if (received === errnoOf("EAGAIN")) return isLost ? "lost" : "complete";
+    else if (received === errnoOf("ENOBUFS")) isLost = true;
     else throw new KernelError("read the kernel's messages", received);
   }
+  return isLost ? "lost and more" : "more";
 }
 
 /**

@@ -1,3 +1,4 @@
+import { aborted } from "../../timers.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
 import type { Call, Host, Terminal } from "../main/context.ts";
 import { startEchoServer } from "./echo-server.ts";
@@ -9,10 +10,7 @@ export async function run(context: Call & Terminal & Host, { operands }: Given):
   const name = await context.hostName();
   const servers = ports.map((port) => startEchoServer(port, name));
   context.stderr(`Serving on port ${servers.map(({ port }) => port).join(", ")}\n`);
-  await new Promise<void>((resolve) => {
-    if (context.signal.aborted) resolve();
-    context.signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+  await aborted(context.signal);
   await Promise.all(servers.map((server) => server.stop()));
   return EXIT_OK;
 }

@@ -12,6 +12,7 @@ import {
   SERVICE_ADDRESSES_PREFIX,
   type ServiceAddresses,
 } from "../../model/service-addresses.ts";
+import { aborted } from "../../timers.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
 
 type Means = Pick<FollowedNetwork, "means" | "network" | "replica"> & { readonly report: (message: string) => void };
@@ -78,10 +79,4 @@ async function followOnce(
     await services.ended;
     await store.close();
   }
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  if (!signal.aborted) await promise;
 }

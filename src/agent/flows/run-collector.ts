@@ -9,6 +9,7 @@
 import * as v from "valibot";
 import { fromCollectorSchema } from "../../flows/collector-messages.ts";
 import { parseJson } from "../../parse-json.ts";
+import { aborted } from "../../timers.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
 import type { CollectorProcess } from "./collector-process.ts";
 import type { FlowsOfNode } from "./flows-of-node.ts";
@@ -168,10 +169,4 @@ function jsonOrNothing(line: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-async function aborted(signal: AbortSignal): Promise<undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  signal.addEventListener("abort", () => resolve(undefined), { once: true });
-  return signal.aborted ? undefined : promise;
 }

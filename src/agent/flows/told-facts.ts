@@ -11,6 +11,7 @@ import type { NetworkPolicy } from "../../model/network-policy.ts";
 import { NO_FILE, type NodeAgentSettings, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { Profile } from "../../model/profile.ts";
 import { usesServices } from "../../policy/read-resources.ts";
+import { aborted, nextTurn } from "../../timers.ts";
 import type { FollowedNetwork, NetworkValues } from "../network/followed-network.ts";
 import type { FlowRules } from "../policy/flow-rules.ts";
 import { AddressBook, NAMED_KINDS, type NamedChange } from "./address-book.ts";
@@ -207,9 +208,7 @@ export class ToldFacts {
       });
     };
     const leave = this.means.flows.followRules(follow);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    stop.addEventListener("abort", () => resolve(), { once: true });
-    if (!stop.aborted) await promise;
+    await aborted(stop);
     leave();
     unfollow();
   }
@@ -237,4 +236,3 @@ function* namedChanges(changes: Update<Values>["changes"]): Generator<NamedChang
 }
 
 /** Other work of the agent comes first. */
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -20,6 +20,7 @@ import { workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyUpdate } from "../../policy/inputs.ts";
+import { nextTurn } from "../../timers.ts";
 import type { EnforcementFollower, StartedFeature } from "../features.ts";
 import type { FlowsOfNode } from "../flows/flows-of-node.ts";
 import { followRoutes } from "../local-routes/follow-routes.ts";
@@ -291,4 +292,3 @@ class Enforcement {
 }
 
 /** Other work of the agent comes first. */
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

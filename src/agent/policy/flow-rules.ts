@@ -18,6 +18,7 @@ import type { Point } from "../../policy/point.ts";
 import type { LabelledComments } from "../../policy/render/flow-marks.ts";
 import { INVALID_STATE } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
+import { nextTurn } from "../../timers.ts";
 import { openRuleNumbers, type RuleNumberFile, type RuleNumberFileOptions } from "../flows/rule-number-file.ts";
 import type { AgentClock } from "../means.ts";
 import type { KernelTable } from "./kernel-table.ts";
@@ -288,9 +289,6 @@ export class TableFlowRules implements FlowRules {
     if (rules.length > 0) for (const listener of this.listeners) listener.added(rules);
   }
 }
-
-/** Other work of the agent comes first. */
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function sumDenied(counts: readonly RuleCount[]): ReturnType<FlowRules["denied"]> {
   const sums = new Map<string, number>();

@@ -8,6 +8,7 @@ import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { onceEach } from "../../log/once-each.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { aborted } from "../../timers.ts";
 import { VERSION } from "../../version.ts";
 import type { Enforcement } from "../agent-access.ts";
 import { SidecarStates } from "../state/sidecar-states.ts";
@@ -126,11 +127,4 @@ function annotationWriter({ means, network, store, log }: Enforcement): Annotati
       await client?.close();
     },
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

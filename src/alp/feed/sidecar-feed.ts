@@ -11,7 +11,7 @@
  */
 
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
-import { LONGEST_MILLISECONDS } from "../../timers.ts";
+import { LONGEST_MILLISECONDS, nextTurn } from "../../timers.ts";
 import { Wakeup } from "../../wakeup.ts";
 import type { SidecarState } from "../state/sidecar-states.ts";
 import { endpointsOfPods, type PodEndpoints } from "./endpoints-of-pods.ts";
@@ -205,7 +205,7 @@ export class SidecarFeed {
     for (const pod of this.pending) {
       this.pending.delete(pod);
       this.attempt(() => this.feed(pod));
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
     }
     this.isFeeding = false;
   }

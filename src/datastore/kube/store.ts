@@ -11,6 +11,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
+import { aborted } from "../../timers.ts";
 import { commitEffect } from "../commit-effect.ts";
 import type {
   Change,
@@ -304,11 +305,6 @@ class KubeDatastore implements Datastore {
     const { object } = outcome;
     await sendWriting(this.means.api, protection.release(path, object), { path, existing: object });
   }
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 function writtenOf(key: string, outcome: Outcome): Written {

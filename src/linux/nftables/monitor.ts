@@ -3,7 +3,7 @@
  * ruleset. Nothing waits for them: `read()` looks at what has arrived since the last call.
  */
 import type { MessageCursor } from "../netlink/message-reader.ts";
-import { drain, joinGroups } from "../netlink-group.ts";
+import { drain, hasLost, joinGroups } from "../netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../netlink-socket.ts";
 import type { TableReference } from "./ruleset.ts";
 import * as wire from "./wire.ts";
@@ -38,13 +38,13 @@ export class TableMonitor {
   read(): Noticed {
     const ports = new Set<number>();
     let by: string | undefined;
-    const outcome = drain(this.socket, (message) => {
+    const drained = drain(this.socket, (message) => {
       if (message.port === this.ownPort) return;
       if (this.isAboutTable(message)) ports.add(message.port);
       // It follows the changes of each batch.
       else if (message.type === wire.MESSAGE.newGeneration && ports.has(message.port)) by ??= readAuthor(message);
     });
-    if (outcome === "lost") return { kind: "unknown" };
+    if (hasLost(drained)) return { kind: "unknown" };
     return ports.size === 0 ? { kind: "nothing" } : { kind: "changed", by: by ?? "an unknown program" };
   }
 

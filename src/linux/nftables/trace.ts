@@ -5,7 +5,7 @@
  * The table has an owner, this socket: it is gone with it, however the process ends. Linux 5.12 and later.
  */
 import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
-import { drain, joinGroups } from "../netlink-group.ts";
+import { drain, hasLost, joinGroups } from "../netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
 import { commit } from "./commit.ts";
 import type { Expression } from "./expression.ts";
@@ -89,11 +89,11 @@ export class PacketTracer implements Tracer {
 
   read(): TraceReading {
     const events: TraceEvent[] = [];
-    const outcome = drain(this.listener, (message) => {
+    const drained = drain(this.listener, (message) => {
       const event = readTrace(message);
       if (event !== undefined) events.push(event);
     });
-    return { events, hasLost: outcome === "lost" };
+    return { events, hasLost: hasLost(drained) };
   }
 
   rulesOf(table: TableReference, chain: string): readonly KnownRule[] {

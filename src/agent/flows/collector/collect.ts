@@ -15,16 +15,13 @@ import { FLOW_GROUP } from "../../../firewall/policy-table.ts";
 import type { CollectorSettings, FromCollector, ToCollector } from "../../../flows/collector-messages.ts";
 import type { FlowLosses } from "../../../flows/flow-record.ts";
 import type { LinkAccess } from "../../../flows/link-messages.ts";
-import {
-  type ConnectionEvents,
-  type EventReading,
-  listenToConnections,
-  readConnectionTable,
-} from "../../../linux/conntrack-events.ts";
+import { type ConnectionEvents, listenToConnections, readConnectionTable } from "../../../linux/conntrack-events.ts";
 import type { TrackedMessage } from "../../../linux/conntrack-message.ts";
 import { isKernelError } from "../../../linux/kernel-error.ts";
 import { type GroupListener, listenToGroup } from "../../../linux/log-group.ts";
+import { type Drained, hasLost, hasMore } from "../../../linux/netlink-group.ts";
 import { readWholeHead } from "../../../linux/packet-head.ts";
+import { aborted, nextTurn } from "../../../timers.ts";
 import type { Say } from "../../agent-process.ts";
 import type { FlowSink } from "../flow-sink.ts";
 import { accountingPath, enableConnectionAccounting } from "./connection-accounting.ts";
@@ -99,9 +96,8 @@ export async function collectFlows(options: CollectorOptions, signal: AbortSigna
   const either = AbortSignal.any([signal, stop.signal]);
   const collector = new Collector(options, either);
   options.send({ kind: "ready" });
-  const ended = new Promise<void>((resolve) => either.addEventListener("abort", () => resolve(), { once: true }));
   try {
-    await Promise.race([collector.hear(), collector.failed, ended]);
+    await Promise.race([collector.hear(), collector.failed, aborted(either)]);
   } finally {
     stop.abort();
     await collector.close();
@@ -269,18 +265,18 @@ class CollectorWork {
   async #read(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const before = this.#eventCount;
-      const { hasMore } = this.#readEvents();
+      const drained = this.#readEvents();
       this.#readDenied();
       const isBusy = this.#eventCount - before >= BUSY_EVENTS;
-      if (hasMore) await nextTurn();
+      if (hasMore(drained)) await nextTurn();
       else await Bun.sleep(isBusy ? BUSY_MILLISECONDS : QUIET_MILLISECONDS);
     }
   }
 
-  #readEvents(): EventReading {
+  #readEvents(): Drained {
     const now = this.#now();
     const { follower } = this;
-    const reading = this.#events.read(
+    const drained = this.#events.read(
       {
         begins: (message: TrackedMessage) => {
           this.#eventCount += 1;
@@ -293,8 +289,8 @@ class CollectorWork {
       },
       MOST_EVENTS,
     );
-    if (reading.hasLost) this.#noteLoss(now);
-    return reading;
+    if (hasLost(drained)) this.#noteLoss(now);
+    return drained;
   }
 
   /** What was lost is found in the table, as long as it is there. */
@@ -310,9 +306,9 @@ class CollectorWork {
     const group = this.#openGroup();
     if (group === undefined) return;
     const now = this.#now();
-    const { packets, hasLost } = group.read();
-    if (hasLost) this.follower.noteOverrun(now);
-    for (const { bytes, ...packet } of packets) {
+    const reading = group.read();
+    if (reading.hasLost) this.follower.noteOverrun(now);
+    for (const { bytes, ...packet } of reading.packets) {
       const head = readWholeHead(bytes);
       if (head !== undefined) this.parts.denied.add({ head, ...packet }, now);
     }
@@ -413,5 +409,3 @@ class CollectorWork {
     }
   }
 }
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -2,8 +2,9 @@
 import type { FlowAnswer, FlowFilter } from "../../../flows/flow-answer.ts";
 import { type FlowQuery, FlowQueryError } from "../../../flows/flow-query.ts";
 import { parsePrefixOrAddress } from "../../../ip/prefix.ts";
+import { nextTurn } from "../../../timers.ts";
 import type { FlowStore } from "./flow-store.ts";
-import { findRecords, nextTurn } from "./read-records.ts";
+import { findRecords } from "./read-records.ts";
 import { MINUTE, merged, type RollupKey, type RollupSum, rollupKeyOf, rollupMatcher } from "./rollups.ts";
 
 /** One piece: between two of them the collector does its other work. */

@@ -13,6 +13,7 @@ import { mayList, seesEverything, visibleMatcher } from "../../../flows/visible-
 import { formatAddress, parseAddress } from "../../../ip/address.ts";
 import { parsePrefixOrAddress } from "../../../ip/prefix.ts";
 import { protocolNumber } from "../../../model/protocols.ts";
+import { nextTurn } from "../../../timers.ts";
 import type { Dictionary } from "./dictionary.ts";
 import type { FlowStore } from "./flow-store.ts";
 import { type Judgement, type RecordRow, STATES, VERDICTS } from "./record-row.ts";
@@ -282,12 +283,4 @@ function select<Row>(store: FlowStore, conditions: readonly Condition[], order: 
   } finally {
     query.finalize();
   }
-}
-
-/** What the collector has to do comes before the next piece. */
-export async function nextTurn(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  setImmediate(resolve);
-  await promise;
-  signal.throwIfAborted();
 }
