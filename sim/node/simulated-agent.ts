@@ -9,6 +9,7 @@ import { feedSidecars } from "../../src/alp/feed/feed-sidecars.ts";
 import { natLockPath } from "../../src/config/run-directory.ts";
 import { identity } from "../../src/identity.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
+import { aborted } from "../../src/timers.ts";
 import { isFaultOfCode } from "../judge/crashes.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 import { type MachineMeans, uuidsOf } from "./node-means.ts";
@@ -67,6 +68,8 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
       replaceFile: (path, text) => replaceText(process, means, { path, text }),
       openFolder: (path) => files.openFolder(process, path),
       runDirectory: identity.runDirectory,
+      // No collector of flows runs here.
+      flowHistory: `${identity.stateDirectory}/flows`,
       lockNat: () => files.locksFor(process).tryLock(natLockPath({})),
     },
     openDatastore: async () => means.openStore(process),
@@ -96,11 +99,4 @@ function replaceText(
   if (files.read(path) === text) return false;
   process.effect(() => files.write(path, text));
   return true;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (signal.aborted) resolve();
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  return promise;
 }

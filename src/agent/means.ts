@@ -5,6 +5,7 @@
 
 import { existsSync } from "node:fs";
 import type { Environment } from "../cni/environment.ts";
+import { FLOW_HISTORY_DIRECTORY } from "../config/config-files.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import { natLockPath, runDirectoryOf } from "../config/run-directory.ts";
@@ -80,6 +81,8 @@ export interface AgentFiles {
   readonly lockNat: () => (() => void) | undefined;
   /** What the programs of this host keep until it is switched off. */
   readonly runDirectory: string;
+  /** Where the collector of flows keeps their history. */
+  readonly flowHistory: string;
 }
 
 const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
@@ -114,6 +117,7 @@ export function ownAgentMeans({ environment, watch, collector }: OwnMeans): Agen
         return lock && (() => unlockFile(lock));
       },
       runDirectory: runDirectoryOf(environment),
+      flowHistory: FLOW_HISTORY_DIRECTORY,
     },
     openDatastore: (settings, warn) => openDatastoreToFollow(settings, { environment, warn }),
     openKubeClient: (access, warn) =>

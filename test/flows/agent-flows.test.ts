@@ -173,10 +173,18 @@ describe("flows of an agent", () => {
   });
 
   test("switched off again, the collector ends, and rules write no labels", async () => {
+    const withoutCollector = async () =>
+      (await ask("/flows?last=1")).flatMap((answer) => ("losses" in answer ? answer.losses.withoutCollector : []))[0];
+    const before = await withoutCollector();
     await settings({ flows: "Disabled" });
     await pollUntil(async () => (await collectors()).length === 0, "the collector to end");
     await pollUntil(async () => !(await enforced.table()).includes("ct label"), "rules without labels");
     expect(await enforced.site.host.run(["test", "-e", flowSocketPath({})])).toMatchObject({ code: 1 });
+
+    await settings({ flows: "Enabled" });
+    await pollUntil(async () => (await withoutCollector()) !== undefined, "the next collector");
+    // A time without an agent, but not this one.
+    expect(await withoutCollector()).toBe(before);
     expect(agent.log()).not.toContain("[ERROR]");
   });
 });

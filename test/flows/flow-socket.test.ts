@@ -20,7 +20,13 @@ beforeEach(() => {
   directory = temporaryDirectory("flow-socket");
   path = join(directory.path, "flows.sock");
   history = new FlowHistory({
-    ...{ directory: join(directory.path, "flows"), node: "one", now: Date.now, warn: () => {} },
+    ...{
+      directory: join(directory.path, "flows"),
+      node: "one",
+      now: Date.now,
+      elapsed: () => performance.now(),
+      warn: () => {},
+    },
     settings: { limits: { bytes: 50_000_000, milliseconds: 86_400_000 } },
   });
   server = new FlowServer({ path, node: "one", source: history });

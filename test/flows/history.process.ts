@@ -11,7 +11,13 @@ import { flowStream, seededRandom } from "../support/random-flows.ts";
 const [directory = "", mode = ""] = process.argv.slice(2);
 const warnings: string[] = [];
 const history = new FlowHistory({
-  ...{ directory: `${directory}/flows`, node: "one", now: Date.now, warn: (message: string) => warnings.push(message) },
+  ...{
+    directory: `${directory}/flows`,
+    node: "one",
+    now: Date.now,
+    elapsed: () => performance.now(),
+    warn: (message: string) => warnings.push(message),
+  },
   settings: { limits: { bytes: 50_000_000, milliseconds: 86_400_000 }, logFile: `${directory}/flows.log` },
 });
 // Other IDs than those of the writer before.

@@ -25,7 +25,7 @@ afterEach(() => directory.remove());
 
 function open(logFile?: string): FlowHistory {
   return new FlowHistory({
-    ...{ directory: join(directory.path, "flows"), node: "one", now: Date.now },
+    ...{ directory: join(directory.path, "flows"), node: "one", now: Date.now, elapsed: () => performance.now() },
     warn: (message) => warnings.push(message),
     settings: {
       limits: { bytes: 50_000_000, milliseconds: 86_400_000 },
@@ -167,7 +167,13 @@ describe("the history of flows", () => {
 
   test("explains a flow with the resources as they were", async () => {
     const history = new FlowHistory({
-      ...{ directory: join(directory.path, "flows"), node: "one", now: Date.now, warn: () => {} },
+      ...{
+        directory: join(directory.path, "flows"),
+        node: "one",
+        now: Date.now,
+        elapsed: () => performance.now(),
+        warn: () => {},
+      },
       settings: { limits: { bytes: 50_000_000, milliseconds: 86_400_000 } },
       explain: ({ record, resources, endpoints }) => ({
         flow: record,

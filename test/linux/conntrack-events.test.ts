@@ -1,8 +1,8 @@
 /** What the real kernel tells of connections: events of the beginning and the end, and the table. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type ConnectionEvents, listenToConnections, readConnectionTable } from "../../src/linux/conntrack-events.ts";
-import { hasLost } from "../../src/linux/netlink-group.ts";
 import type { TrackedMessage, TrackedTuple } from "../../src/linux/conntrack-message.ts";
+import { hasLost } from "../../src/linux/netlink-group.ts";
 import { closeNetns, type Netns, runInNetns } from "../../src/linux/netns.ts";
 import { writeSysctl } from "../../src/linux/sysctl.ts";
 import { requireNetns } from "../support/namespace-sockets.ts";

@@ -11,6 +11,7 @@ import type { FollowedNetwork } from "../network/followed-network.ts";
 import { type AgentPart, superviseParts } from "../supervise.ts";
 import { accountingPath, restoreConnectionAccounting } from "./collector/connection-accounting.ts";
 import type { FlowsOfNode } from "./flows-of-node.ts";
+import { noteSwitchedOff } from "./history/switched-off.ts";
 
 /** Nothing on a host that cannot have a collector, as a simulated one. */
 export function flowParts(followed: FollowedNetwork, flows: FlowsOfNode): readonly AgentPart[] {
@@ -40,6 +41,8 @@ async function observe(followed: FollowedNetwork, started: Started, signal: Abor
       const configurations = Array.from(snapshot.configurations, ([, value]) => value);
       const isOn = nodeAgentSettings(configurations, network.node).flows === "Enabled";
       if (!isOn) {
+        // Before it ends: what follows is no time without a collector.
+        noteSwitchedOff(followed.means.files.flowHistory, followed.means.clock.now().getTime());
         await end();
         // Also what an agent that was killed has left.
         restoreConnectionAccounting(accountingPath(followed.means.files.runDirectory));

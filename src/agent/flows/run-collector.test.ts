@@ -33,6 +33,7 @@ import { StartRefused } from "../supervise.ts";
 import { startCollector } from "./collector-process.ts";
 import { flowParts } from "./flow-part.ts";
 import { FlowsOfNode } from "./flows-of-node.ts";
+import { switchedOffSince } from "./history/switched-off.ts";
 
 /** Writes each line of its stdin to the file of that name, and what the file `NAME.say` contains to stdout. */
 const WRITES_DOWN = `
@@ -150,7 +151,7 @@ function partsOf(replica: FollowedNetwork["replica"], starter: FollowedNetwork["
     ...{ replica, log: (message: string) => log.push(message) },
     network: { node: "here", orchestrator: {} },
     means: {
-      ...{ clock, kernel: ownSockets, files: { runDirectory: folder } },
+      ...{ clock, kernel: ownSockets, files: { runDirectory: folder, flowHistory: folder } },
       startCollector: starter,
     },
   } as unknown as FollowedNetwork;
@@ -166,7 +167,7 @@ describe("the part that observes flows", () => {
     await put(ENDPOINT, pod("web", "10.0.0.1/32"));
     start();
     await switchFlows({ flows: "Disabled" });
-    await Bun.sleep(100);
+    await pollUntil(() => switchedOffSince(folder) !== undefined, "the time since when they are switched off");
 
     expect([starts(), flows.metrics()]).toEqual([[], ""]);
   });

@@ -54,9 +54,18 @@ export interface CollectorOptions {
   readonly openSink: (settings: CollectorSettings) => CollectorSink | Promise<CollectorSink>;
   /** Where the controllers are, whose questions the sink answers. */
   readonly setLink?: (access: LinkAccess | undefined) => void;
-  readonly now?: () => number;
+  readonly clock?: CollectorClock;
   readonly limits?: Partial<CollectorLimits>;
 }
+
+export interface CollectorClock {
+  /** Milliseconds since 1970. It may be set at any time. */
+  readonly now: () => number;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+}
+
+const SYSTEM: CollectorClock = { now: Date.now, elapsed: () => performance.now() };
 
 export interface CollectorLimits extends FollowLimits {
   /** Of the socket of events. The kernel takes memory only for what has not been read. */
@@ -108,7 +117,7 @@ class Collector {
   readonly #names = new EndNames(NAME_LIMITS);
   readonly #rules = new RuleDecisions();
   readonly #limits: CollectorLimits;
-  readonly #now: () => number;
+  readonly #clock: CollectorClock;
   readonly #failure = Promise.withResolvers<never>();
   #work: CollectorWork | undefined;
   #running: Promise<unknown> = Promise.resolve();
@@ -119,7 +128,7 @@ class Collector {
     private readonly signal: AbortSignal,
   ) {
     this.#limits = { ...LIMITS, ...options.limits };
-    this.#now = options.now ?? Date.now;
+    this.#clock = options.clock ?? SYSTEM;
     this.#failure.promise.catch(() => {});
   }
 
@@ -163,7 +172,7 @@ class Collector {
         this.#names.learn(message.names);
         break;
       case "resources":
-        this.#work?.sink.putResources(message.resources, this.#now());
+        this.#work?.sink.putResources(message.resources, this.#clock.now());
         break;
       case "denied":
         this.#work?.learnDenied(message.counts);
@@ -188,7 +197,7 @@ class Collector {
     if (this.#labelsSince !== undefined) follower.noteLabelsSince(this.#labelsSince);
     follower.adopt(sink.openRecords(MOST_FORMER), sink.summedUntil?.());
     const denied = new DeniedPackets(settings.node, ids, { names, rules, texts });
-    const parts = { follower, denied, names, sink, now: this.#now, limits: this.#limits };
+    const parts = { follower, denied, names, sink, clock: this.#clock, limits: this.#limits };
     this.#work = new CollectorWork(options, parts);
     this.#running = this.#work.run(this.signal).catch((failure) => {
       this.#failure.reject(failure);
@@ -201,7 +210,7 @@ interface WorkParts {
   readonly denied: DeniedPackets;
   readonly names: EndNames;
   readonly sink: CollectorSink;
-  readonly now: () => number;
+  readonly clock: CollectorClock;
   readonly limits: CollectorLimits;
 }
 
@@ -209,11 +218,13 @@ class CollectorWork {
   readonly follower: ConnectionFollower;
   readonly sink: CollectorSink;
   readonly #now: () => number;
+  /** What is due, and how long ago something was: not by a clock that may be set. */
+  readonly #elapsed: () => number;
   readonly #events: ConnectionEvents;
   #group: GroupListener | undefined;
   #eventCount = 0;
   #lookAt: number;
-  #lookedAt = 0;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #isLooking = false;
   #saidLosses = "";
 
@@ -223,10 +234,11 @@ class CollectorWork {
   ) {
     this.follower = parts.follower;
     this.sink = parts.sink;
-    this.#now = parts.now;
+    this.#now = parts.clock.now;
+    this.#elapsed = parts.clock.elapsed;
     enableConnectionAccounting(accountingPath(runDirectoryOf(options.environment)));
     this.#events = listenToConnections(parts.limits.eventBufferBytes);
-    this.#lookAt = this.#now() + FIRST_LOOK_MILLISECONDS;
+    this.#lookAt = this.#elapsed() + FIRST_LOOK_MILLISECONDS;
   }
 
   configure(settings: CollectorSettings): void {
@@ -298,7 +310,7 @@ class CollectorWork {
     this.follower.noteOverrun(now);
     this.#lookAt = Math.min(
       this.#lookAt,
-      Math.max(now + FIRST_REPEATED_LOOK_MILLISECONDS, this.#lookedAt + REPEATED_LOOK_MILLISECONDS),
+      Math.max(this.#elapsed() + FIRST_REPEATED_LOOK_MILLISECONDS, this.#lookedAt + REPEATED_LOOK_MILLISECONDS),
     );
   }
 
@@ -317,7 +329,7 @@ class CollectorWork {
   /** A group has one listener: somebody else may have it, or a collector that is still ending. */
   #openGroup(): GroupListener | undefined {
     if (this.#group !== undefined) return this.#group;
-    const now = this.#now();
+    const now = this.#elapsed();
     if (now < this.#groupTriedAt + FACTS_MILLISECONDS) return undefined;
     this.#groupTriedAt = now;
     try {
@@ -337,7 +349,7 @@ class CollectorWork {
     return this.#group;
   }
 
-  #groupTriedAt = 0;
+  #groupTriedAt = Number.NEGATIVE_INFINITY;
   #hasSaidGroup = false;
 
   #flush({ records, overLimit, sums }: FollowedFlows): void {
@@ -367,8 +379,8 @@ class CollectorWork {
   async #lookNowAndThen(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await Bun.sleep(ASK_MILLISECONDS);
-      if (signal.aborted || this.#now() < this.#lookAt) continue;
-      this.#lookAt = this.#now() + this.parts.limits.lookMilliseconds;
+      if (signal.aborted || this.#elapsed() < this.#lookAt) continue;
+      this.#lookAt = this.#elapsed() + this.parts.limits.lookMilliseconds;
       await this.#look(signal);
     }
   }
@@ -398,7 +410,7 @@ class CollectorWork {
       },
     });
     const numbers = this.follower.endLook(this.#now());
-    this.#lookedAt = this.#now();
+    this.#lookedAt = this.#elapsed();
     this.options.send({ kind: "numbers in use", since, numbers: [...numbers] });
   }
 

@@ -3,6 +3,7 @@
  *
  *   agent ═ stdin, stdout ═ collect.ts ──▶ history ──▶ the socket of this node, links to the controllers
  */
+import { readFileSync } from "node:fs";
 import { FLOW_HISTORY_DIRECTORY } from "../../../config/config-files.ts";
 import { flowSocketPath } from "../../../config/run-directory.ts";
 import type { CollectorSettings, FromCollector } from "../../../flows/collector-messages.ts";
@@ -36,7 +37,7 @@ export async function runFlowCollector(
   const openSink = (settings: CollectorSettings): CollectorSink => {
     const history = new FlowHistory({
       ...{ directory: FLOW_HISTORY_DIRECTORY, node: settings.node, settings: historySettings(settings) },
-      ...{ now: Date.now, warn, explain: explained },
+      ...{ now: Date.now, elapsed: clockSinceStart(), warn, explain: explained },
     });
     const server = new FlowServer({ path: flowSocketPath(environment), node: settings.node, source: history });
     links = new ControllerLinks({
@@ -60,6 +61,13 @@ export async function runFlowCollector(
     },
     signal,
   );
+}
+
+/** Milliseconds since the machine started, also for the next collector. */
+function clockSinceStart(): () => number {
+  const [seconds = ""] = readFileSync("/proc/uptime", "utf8").split(" ");
+  const before = Number(seconds) * 1_000 - performance.now();
+  return () => before + performance.now();
 }
 
 /** What the collector hands on goes to the history, which is asked over the socket and the links. */

@@ -32,7 +32,9 @@ async function* answerSums(store: FlowStore, filter: FlowFilter, { node, signal 
   const until = Math.floor((query.until ?? store.newestPut) / MINUTE) + 1;
   const first = Math.max(since - PIECE_MINUTES, store.rollups.oldestMinute() ?? until);
   const sums = new Map<number, RollupSum>();
-  for (let minute = first; minute < until; minute += PIECE_MINUTES) {
+  // A clock that was wrong may have left minutes of any year.
+  const nextFrom = (minute: number) => store.rollups.nextMinute(minute) ?? until;
+  for (let minute = nextFrom(first); minute < until; minute = nextFrom(minute + PIECE_MINUTES)) {
     store.rollups.addTo(sums, [minute, Math.min(until, minute + PIECE_MINUTES)], since);
     await nextTurn(signal);
   }

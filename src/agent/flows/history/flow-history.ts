@@ -7,6 +7,7 @@
  * A file that cannot be written never stops the collector: what is lost is counted, and the next second tries again. A damaged
  * file is put aside, and an empty one takes its place.
  */
+import { SYSTEM_CLOCK } from "../../../datastore/replica/clock.ts";
 import type { FlowAnswer, FlowExplanation, FlowQuestion, FlowSource } from "../../../flows/flow-answer.ts";
 import { type FlowMatcher, FlowQueryError } from "../../../flows/flow-query.ts";
 import type { FlowLosses, FlowRecord } from "../../../flows/flow-record.ts";
@@ -18,6 +19,7 @@ import { answerRollups } from "./answer-rollups.ts";
 import { FlowLog } from "./flow-log.ts";
 import { FlowCounters, type FlowFacts } from "./flow-metrics.ts";
 import { FlowStore, historyPath, isDamage, MOST_ROWS, type StoreLimits, setAside } from "./flow-store.ts";
+import type { Moment } from "./history-age.ts";
 import { findRecords } from "./read-records.ts";
 import type { ResourceState } from "./resource-states.ts";
 import { PendingSums } from "./rollups.ts";
@@ -35,6 +37,8 @@ export interface HistoryOptions {
   readonly settings: HistorySettings;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Milliseconds since the machine started. */
+  readonly elapsed: () => number;
   readonly warn: (message: string) => void;
   /** Of a record that is in the history. Absent: nothing is explained. */
   readonly explain?: (found: ExplainedFlow) => FlowExplanation;
@@ -95,6 +99,7 @@ export class FlowHistory implements FlowSink, FlowSource {
   private collectorLosses: CollectorLosses = NO_LOSSES;
   private readonly stopping = new AbortController();
   private readonly opened: number;
+  /** By the time since the machine started. */
   private due = { alive: 0, open: 0, sweep: 0 };
   private running: Promise<void> | undefined;
 
@@ -104,7 +109,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     this.sums = new PendingSums(options.settings.limits.bytes);
     this.complaints = onceEach(options.warn);
     this.log = new FlowLog(options.settings.logFile, () => new Date(options.now()), options.warn);
-    this.opened = options.now();
+    this.opened = options.elapsed();
     this.openStore();
     this.due.sweep = this.opened + SWEEP_MILLISECONDS;
     this.running = this.run();
@@ -115,7 +120,7 @@ export class FlowHistory implements FlowSink, FlowSource {
       ...this.collectorLosses,
       notStored: this.notStored + this.sums.leftOut,
       notLogged: this.log.notLogged,
-      withoutCollector: this.withStore((store) => store.withoutCollector(this.options.now())) ?? 0,
+      withoutCollector: this.withStore((store) => store.withoutCollector()) ?? 0,
     };
   }
 
@@ -164,9 +169,7 @@ export class FlowHistory implements FlowSink, FlowSource {
   /** For `facts` of the collector: the text format of Prometheus. */
   metrics(facts: FlowFacts): string {
     const history = this.withStore((store) => {
-      const seq = store.oldestSeq();
-      const oldest = seq === undefined ? undefined : store.putAt(seq)?.put;
-      return { bytes: store.bytes, milliseconds: oldest === undefined ? 0 : this.options.now() - oldest };
+      return { bytes: store.bytes, milliseconds: store.recordsAge(this.moment()) };
     });
     return this.counters.text({ ...facts, ...(history === undefined ? {} : { history }) });
   }
@@ -193,7 +196,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     this.stopping.abort();
     await this.running;
     await this.write();
-    this.withStore((store) => store.close(this.options.now()));
+    this.withStore((store) => store.close(this.moment()));
     this.store = undefined;
     this.log.close();
   }
@@ -201,29 +204,31 @@ export class FlowHistory implements FlowSink, FlowSource {
   private async run(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, WRITE_MILLISECONDS);
-      signal.addEventListener("abort", () => resolve(), { once: true });
-      await promise;
-      clearTimeout(timer);
+      await SYSTEM_CLOCK.wait(WRITE_MILLISECONDS, signal);
       if (!signal.aborted) await this.turn();
     }
   }
 
   /** What is done once a second. */
   private async turn(): Promise<void> {
-    const now = this.options.now();
-    if (this.store === undefined && now >= this.due.open) this.openStore();
+    const moment = this.moment();
+    const { elapsed } = moment;
+    if (this.store === undefined && elapsed >= this.due.open) this.openStore();
     await this.write();
     this.withStore((store) => {
-      for (let round = 0; round < TIDY_ROUNDS && store.tidy(now); round++);
-      if (now >= this.due.alive) store.noteAlive(now);
-      if (now - this.opened >= CONFIRMED_MILLISECONDS) store.removeUnconfirmedResources();
-      if (now < this.due.sweep) return;
-      store.sweep(now);
-      this.due.sweep = now + SWEEP_MILLISECONDS;
+      for (let round = 0; round < TIDY_ROUNDS && store.tidy(moment); round++);
+      if (elapsed >= this.due.alive) store.noteAlive(moment);
+      if (elapsed - this.opened >= CONFIRMED_MILLISECONDS) store.removeUnconfirmedResources();
+      if (elapsed < this.due.sweep) return;
+      store.sweep(moment);
+      this.due.sweep = elapsed + SWEEP_MILLISECONDS;
     });
-    if (now >= this.due.alive) this.due.alive = now + ALIVE_MILLISECONDS;
+    if (elapsed >= this.due.alive) this.due.alive = elapsed + ALIVE_MILLISECONDS;
+  }
+
+  private moment(): Moment {
+    const { now, elapsed } = this.options;
+    return { now: now(), elapsed: elapsed() };
   }
 
   private async write(): Promise<void> {
@@ -241,7 +246,7 @@ export class FlowHistory implements FlowSink, FlowSource {
   private writePart(records: readonly SeenFlow[], resources: readonly (typeof this.resources)[number][]): void {
     const flows = records.length + this.sums.flows;
     const stored = this.withStore((store) =>
-      store.write({ records, resources, sums: this.sums, now: this.options.now() }),
+      store.write({ records, resources, sums: this.sums, moment: this.moment() }),
     );
     if (stored === undefined) {
       this.sums.take();
@@ -316,10 +321,10 @@ export class FlowHistory implements FlowSink, FlowSource {
   }
 
   private openStore(): void {
-    const { directory, node, now } = this.options;
-    this.due.open = now() + OPEN_AGAIN_MILLISECONDS;
+    const { directory, node, elapsed } = this.options;
+    this.due.open = elapsed() + OPEN_AGAIN_MILLISECONDS;
     try {
-      this.store = FlowStore.open({ directory, node, limits: this.settings.limits }, now());
+      this.store = FlowStore.open({ directory, node, limits: this.settings.limits }, this.moment());
     } catch (failure) {
       if (isDamage(failure)) this.replace(failure);
       else this.fail(failure);
@@ -335,7 +340,7 @@ export class FlowHistory implements FlowSink, FlowSource {
       setAside(directory);
       const aside = `it is kept as ${quoted(`${historyPath(directory)}.damaged`)}`;
       warn(`The history of flows cannot be read and begins again; ${aside}: ${reasonOf(reason)}`);
-      this.store = FlowStore.open({ directory, node, limits: this.settings.limits }, now());
+      this.store = FlowStore.open({ directory, node, limits: this.settings.limits }, this.moment());
       this.store.note(DAMAGED, now());
     } catch (failure) {
       this.fail(failure);

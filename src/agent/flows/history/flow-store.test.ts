@@ -11,8 +11,10 @@ import { mayList, visibleFlow, visibleMatcher, visibleRollup } from "../../../fl
 import { answerRollups } from "./answer-rollups.ts";
 import { DamagedFile } from "./dictionary.ts";
 import { FlowStore, historyPath, type StoreLimits, setAside } from "./flow-store.ts";
+import type { Moment } from "./history-age.ts";
 import { findRecords } from "./read-records.ts";
 import { MINUTE, PendingSums, rollupKeyOf } from "./rollups.ts";
+import { noteSwitchedOff } from "./switched-off.ts";
 
 const START = Date.UTC(2026, 10, 1);
 const DAY = 86_400_000;
@@ -32,12 +34,17 @@ afterEach(() => {
   directory.remove();
 });
 
+/** A moment of a machine whose clock was never set. */
+function at(now: number): Moment {
+  return { now, elapsed: now - START };
+}
+
 function open(limits = LIMITS, now = START): FlowStore {
-  return FlowStore.open({ directory: join(directory.path, "flows"), node: "one", limits }, now);
+  return FlowStore.open({ directory: join(directory.path, "flows"), node: "one", limits }, at(now));
 }
 
 function write(records: readonly FlowRecord[], now: number): void {
-  store.write({ records: records.map((record) => ({ record })), resources: [], sums, now });
+  store.write({ records: records.map((record) => ({ record })), resources: [], sums, moment: at(now) });
 }
 
 async function found(query: FlowQuery, sight?: Sight): Promise<readonly FlowRecord[]> {
@@ -129,7 +136,7 @@ describe("FlowStore", () => {
       for (const record of records) model.put(record);
       write(records, now);
       if (second === 25) {
-        store.close(now);
+        store.close(at(now));
         store = open();
       }
     }
@@ -185,8 +192,8 @@ describe("FlowStore", () => {
     expect(total(await rollups({ since }))).toEqual(expected);
 
     // Two hours are older than a day now.
-    for (let round = 0; round < 300 && store.tidy(START + DAY + 125 * MINUTE); round++);
-    store.sweep(START + DAY + 125 * MINUTE);
+    for (let round = 0; round < 300 && store.tidy(at(START + DAY + 125 * MINUTE)); round++);
+    store.sweep(at(START + DAY + 125 * MINUTE));
     await expectSums();
     expect(store.database.query("SELECT DISTINCT minute, span FROM rollup WHERE span = 60").all()).toHaveLength(2);
     expect(total(await rollups({ since: START + 60 * MINUTE })).flows).toBe(
@@ -227,10 +234,10 @@ describe("FlowStore", () => {
     const put = (added: { flows: number; packets: number; bytes: number }, now: number) =>
       store.write({
         records: [{ record: { ...record, end: now }, added: { isNew: added.flows > 0, ...added } }],
-        ...{ resources: [], sums, now },
+        ...{ resources: [], sums, moment: at(now) },
       });
     expect(put({ flows: 1, packets: 2, bytes: 100 }, START).begun).toHaveLength(1);
-    while (store.tidy(START + 2 * DAY));
+    while (store.tidy(at(START + 2 * DAY)));
     expect(await found({})).toEqual([]);
 
     expect(put({ flows: 0, packets: 1, bytes: 50 }, START + 2 * DAY).begun).toEqual([]);
@@ -246,7 +253,7 @@ describe("FlowStore", () => {
       state: "open" as const,
     }));
     write(records, START);
-    store.close(START);
+    store.close(at(START));
     store = open(LIMITS, START + 1_000);
     const { records: continued, leftOut } = store.openRecords(2);
     expect([continued.map(({ id }) => id), leftOut]).toEqual([["4", "3"], 3]);
@@ -263,7 +270,7 @@ describe("FlowStore", () => {
       const records = Array.from({ length: 1_000 }, () => stream.next(now));
       for (const record of records) model.put(record);
       write(records, now);
-      if (second % 10 === 0) store.sweep(now);
+      if (second % 10 === 0) store.sweep(at(now));
       most = Math.max(most, store.bytes);
     }
 
@@ -276,7 +283,7 @@ describe("FlowStore", () => {
 
     // A lower limit makes it smaller.
     store.setLimits({ ...LIMITS, bytes: 4_000_000 });
-    for (let round = 0; round < 200 && store.tidy(START + 160_000); round++);
+    for (let round = 0; round < 200 && store.tidy(at(START + 160_000)); round++);
     write([stream.next(START + 161_000)], START + 161_000);
     expect(store.bytes).toBeLessThan(4_000_000);
   }, 60_000);
@@ -289,43 +296,43 @@ describe("FlowStore", () => {
     );
     const late = START + DAY + 5_000;
     write([stream.next(late)], late);
-    while (store.tidy(late));
-    store.sweep(late);
+    while (store.tidy(at(late)));
+    store.sweep(at(late));
 
     expect(await found({})).toHaveLength(1);
     const later = late + 8 * DAY;
-    while (store.tidy(later));
-    store.sweep(later);
+    while (store.tidy(at(later)));
+    store.sweep(at(later));
     expect(await found({})).toEqual([]);
     expect(await rollups({})).toEqual([]);
-    expect(store.withoutCollector(later)).toBe(0);
+    expect(store.withoutCollector()).toBe(0);
   });
 
   test("knows how long nobody has written", () => {
     write([], START + 60_000);
-    store.close(START + 60_000);
+    store.close(at(START + 60_000));
     store = open(LIMITS, START + 100_000);
-    store.close(START + 110_000);
+    store.close(at(START + 110_000));
     store = open(LIMITS, START + 120_000);
 
-    expect(store.withoutCollector(START + 120_000)).toBe(0);
+    expect(store.withoutCollector()).toBe(0);
     const [record] = [flowStream("one", seededRandom(1)).next(START)];
-    store.close(START + 120_000);
+    store.close(at(START + 120_000));
     directory.remove();
     directory = temporaryDirectory("flows");
     store = open();
     write(record === undefined ? [] : [record], START + 60_000);
-    store.close(START + 60_000);
+    store.close(at(START + 60_000));
     store = open(LIMITS, START + 100_000);
-    expect(store.withoutCollector(START + 200_000)).toBe(40_000);
+    expect(store.withoutCollector()).toBe(40_000);
   });
 
   test("keeps resources as they were", () => {
     const put = (value: string | undefined, since: number, key = "a") => {
       const resource = { kind: "tiers", key, ...(value === undefined ? {} : { value }) };
-      store.write({ records: [], resources: [{ resources: [resource], since }], sums, now: since });
+      store.write({ records: [], resources: [{ resources: [resource], since }], sums, moment: at(since) });
     };
-    const at = (time: number) => store.resources.at(time)?.map(({ key, value }) => `${key}=${value}`);
+    const known = (time: number) => store.resources.at(time)?.map(({ key, value }) => `${key}=${value}`);
     const long = "x".repeat(5_000);
     put(long, START);
     put("b", START + 10, "b");
@@ -333,22 +340,22 @@ describe("FlowStore", () => {
     put("2", START + 25);
     put(undefined, START + 30);
 
-    expect(at(START - 1)).toBeUndefined();
-    expect(at(START + 19)).toEqual([`a=${long}`, "b=b"]);
-    expect(at(START + 20)).toEqual(["a=2", "b=b"]);
-    expect(at(START + 30)).toEqual(["b=b"]);
+    expect(known(START - 1)).toBeUndefined();
+    expect(known(START + 19)).toEqual([`a=${long}`, "b=b"]);
+    expect(known(START + 20)).toEqual(["a=2", "b=b"]);
+    expect(known(START + 30)).toEqual(["b=b"]);
     expect(store.database.query("SELECT count(*) AS n FROM resource").get()).toEqual({ n: 4 });
 
     // What is not told again after a restart is gone since.
-    store.close(START + 40);
+    store.close(at(START + 40));
     store = open(LIMITS, START + 50);
     put("3", START + 55, "c");
     store.removeUnconfirmedResources();
-    expect(at(START + 45)).toEqual(["b=b"]);
-    expect(at(START + 60)).toEqual(["c=3"]);
+    expect(known(START + 45)).toEqual(["b=b"]);
+    expect(known(START + 60)).toEqual(["c=3"]);
 
-    store.sweep(START + 60);
-    expect(at(START + 60)).toEqual(["c=3"]);
+    store.sweep(at(START + 60));
+    expect(known(START + 60)).toEqual(["c=3"]);
     expect(store.database.query("SELECT count(*) AS n FROM resource").get()).toEqual({ n: 1 });
     expect(store.database.query("SELECT count(*) AS n FROM content").get()).toEqual({ n: 1 });
   });
@@ -357,7 +364,7 @@ describe("FlowStore", () => {
     const stream = flowStream("one", seededRandom(2));
     const records = Array.from({ length: 50 }, () => stream.next(START));
     const seen = records.map((record) => ({ record, source: '{"a":1}', destination: '{"b":2}' }));
-    store.write({ records: seen, resources: [], sums, now: START });
+    store.write({ records: seen, resources: [], sums, moment: at(START) });
 
     const id = records.at(-1)?.id ?? "";
     expect(store.rows.endpointsOf(id)).toEqual(['{"a":1}', '{"b":2}']);
@@ -409,5 +416,109 @@ describe("FlowStore", () => {
     const taken = sums.take();
     expect(taken.length).toBe(12_000);
     expect(taken.filter(({ key }) => key.port === undefined).length).toBe(2_000);
+  });
+});
+
+describe("ages of the history", () => {
+  const HOUR = 3_600_000;
+  /** A clock that shows another time than it would if nobody had set it. */
+  const wrong = (now: number, by: number): Moment => ({ ...at(now), now: now + by });
+  const stream = flowStream("one", seededRandom(8));
+  let written = 0;
+  const writeAt = (moment: Moment) => {
+    written += 1;
+    const record: FlowRecord = { ...stream.next(moment.now), id: `${written}`, state: "ended", end: moment.now };
+    store.write({ records: [{ record }], resources: [], sums, moment });
+    while (store.tidy(moment));
+    store.sweep(moment);
+  };
+  const kept = async () => [(await found({})).length, (await rollups({})).length > 0];
+
+  test.each([
+    ["forward by ten years", 3_650 * DAY],
+    ["back by ten years", -3_650 * DAY],
+  ])("a clock that is set %s removes nothing, and keeps nothing for ever", async (_, by) => {
+    writeAt(at(START));
+    writeAt(wrong(START + HOUR, by));
+    expect(await kept()).toEqual([2, true]);
+    // It is set right again.
+    writeAt(at(START + 2 * HOUR));
+    expect(await kept()).toEqual([3, true]);
+
+    writeAt(at(START + DAY + 90 * MINUTE));
+    expect((await found({})).map(({ end }) => end)).toEqual([START + 2 * HOUR, START + DAY + 90 * MINUTE]);
+    const later = START + 10 * DAY;
+    while (store.tidy(at(later)));
+    store.sweep(at(later));
+    expect(await kept()).toEqual([0, false]);
+  });
+
+  test.each([10 * 365 * DAY, -10 * 365 * DAY])(
+    "a clock that is wrong at boot by %d ms, and set later, removes nothing and invents no gap",
+    async (by) => {
+      writeAt(at(START + HOUR));
+      store.close(at(START + HOUR));
+      // The machine was off for a minute, and runs for five seconds.
+      const booted = START + HOUR + MINUTE;
+      const boot = (now: number, wrongBy = 0): Moment => ({ now: now + wrongBy, elapsed: now - booted + 5_000 });
+      store = FlowStore.open(
+        { directory: join(directory.path, "flows"), node: "one", limits: LIMITS },
+        boot(booted, by),
+      );
+      writeAt(boot(booted + 1_000, by));
+      expect((await found({})).length).toBe(2);
+      store.noteAlive(boot(booted + 20_000));
+
+      expect(store.withoutCollector()).toBe(MINUTE);
+      expect((await found({})).length).toBe(2);
+    },
+  );
+
+  test("the time in which the machine ran without a collector counts, and that in which it was off does not", async () => {
+    writeAt(at(START));
+    store.close(at(START));
+    store = open(LIMITS, START + 2 * DAY);
+    while (store.tidy(at(START + 2 * DAY)));
+    expect(await found({})).toEqual([]);
+
+    writeAt(at(START + 2 * DAY));
+    store.close(at(START + 2 * DAY));
+    store = FlowStore.open(
+      { directory: join(directory.path, "flows"), node: "one", limits: LIMITS },
+      { now: START + 9 * DAY, elapsed: MINUTE },
+    );
+    while (store.tidy({ now: START + 9 * DAY, elapsed: MINUTE }));
+    expect((await found({})).length).toBe(1);
+  });
+
+  test("rows after all former ones were removed are as new as they are", async () => {
+    writeAt(at(START));
+    while (store.tidy(at(START + 2 * DAY)));
+    store.close(at(START + 2 * DAY));
+    store = open(LIMITS, START + 2 * DAY + 1);
+    writeAt(at(START + 2 * DAY + 2));
+    expect((await found({})).length).toBe(1);
+  });
+
+  test("a time with flows switched off is no time without a collector", () => {
+    const folder = join(directory.path, "flows");
+    writeAt(at(START));
+    noteSwitchedOff(folder, START + 1_000);
+    store.close(at(START + 1_010));
+    // The agent starts again meanwhile.
+    noteSwitchedOff(folder, START + HOUR);
+    store = open(LIMITS, START + 2 * HOUR);
+    expect(store.withoutCollector()).toBe(0);
+
+    // It died before they were switched off.
+    writeAt(at(START + 3 * HOUR));
+    store.abandon();
+    noteSwitchedOff(folder, START + 3 * HOUR + 5_000);
+    store = open(LIMITS, START + 4 * HOUR);
+    expect(store.withoutCollector()).toBe(5_000);
+
+    store.close(at(START + 5 * HOUR));
+    store = open(LIMITS, START + 5 * HOUR + 7_000);
+    expect(store.withoutCollector()).toBe(12_000);
   });
 });

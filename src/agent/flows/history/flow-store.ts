@@ -3,6 +3,7 @@
  *
  *   history.db           records, each change a new row; roll-ups; states of resources; times without a collector
  *   history.db.damaged   one that could not be read, kept once
+ *   switched-off         since when flows are switched off
  *
  * Space: the file has at most so many pages, and what is written ahead (WAL) is small, since a transaction writes few rows and
  * is carried over soon after. Before each transaction the oldest rows make room. All methods may throw what SQLite throws; a
@@ -13,6 +14,7 @@ import { chmodSync, closeSync, mkdirSync, openSync, renameSync, rmSync, statSync
 import type { FlowRecord } from "../../../flows/flow-record.ts";
 import type { OpenRecords, SeenFlow, SeenResource } from "../flow-sink.ts";
 import { DamagedFile, DICTIONARY_TABLES, dictionarySchema } from "./dictionary.ts";
+import { AGE_SCHEMA, HistoryAge, type Moment } from "./history-age.ts";
 import {
   type Dictionaries,
   type FormerRow,
@@ -24,8 +26,9 @@ import {
 } from "./record-row.ts";
 import { CONTENT_OF_RESOURCES, RESOURCE_SCHEMA, ResourceStates } from "./resource-states.ts";
 import { MINUTE, type PendingSums, ROLLUP_SCHEMA, Rollups } from "./rollups.ts";
+import { forgetSwitchedOff, switchedOffSince } from "./switched-off.ts";
 
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 const PAGE_BYTES = 4096;
 /** Carried over to the file then. */
 const WAL_PAGES = 128;
@@ -39,6 +42,8 @@ const MOST_ROUNDS = 10;
 /** Of the whole: roll-ups, and what `flows explain` needs. */
 const ROLLUP_SHARE = 0.3;
 const CONTENT_SHARE = 0.25;
+/** The clock was set, if the time at which the history was opened differs by more. */
+const SET_CLOCK_MILLISECONDS = 1_000;
 /** Roll-ups are kept so much longer than records. */
 const ROLLUP_AGES = 7;
 /** A larger file is not read as a whole before it is used. */
@@ -62,7 +67,7 @@ export interface Batch {
   readonly resources: readonly { readonly resources: readonly SeenResource[]; readonly since: number }[];
   /** Roll-ups, to which those of the records are added; whoever calls this has to drop them if it fails. */
   readonly sums: PendingSums;
-  readonly now: number;
+  readonly moment: Moment;
 }
 
 /** What a transaction was about. */
@@ -73,8 +78,9 @@ export interface Stored {
 
 const SCHEMA = [
   "CREATE TABLE note (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;",
-  "CREATE TABLE gap (since INTEGER NOT NULL, until INTEGER NOT NULL);",
-  ...[RECORD_SCHEMA, ROLLUP_SCHEMA, RESOURCE_SCHEMA],
+  // `age`: of the history when the gap began.
+  "CREATE TABLE gap (id INTEGER PRIMARY KEY, since INTEGER NOT NULL, until INTEGER NOT NULL, age INTEGER NOT NULL);",
+  ...[AGE_SCHEMA, RECORD_SCHEMA, ROLLUP_SCHEMA, RESOURCE_SCHEMA],
   ...DICTIONARY_TABLES.map(dictionarySchema),
   `PRAGMA user_version = ${SCHEMA_VERSION};`,
 ].join("\n");
@@ -98,13 +104,17 @@ export class FlowStore {
   private lastSeq: number;
   private lastPut: number;
   private alive: number | undefined;
+  private readonly age: HistoryAge;
+  /** The time without a collector before this one, while its end is known by the clock only. */
+  private gap: { readonly id: number; readonly since: number; until: number } | undefined;
 
   private constructor(
     readonly database: Database,
     private readonly options: StoreOptions,
     private limits: StoreLimits,
-    private readonly opened: number,
+    private readonly opened: Moment,
   ) {
+    this.age = new HistoryAge(database, opened.elapsed);
     this.dictionaries = openDictionaries(database);
     this.rows = new RecordRows(database, this.dictionaries, options.node);
     this.rollups = new Rollups(database);
@@ -112,8 +122,8 @@ export class FlowStore {
     [this.lastSeq, this.lastPut] = this.newest();
   }
 
-  /** Throws `DamagedFile`, or what SQLite throws. `now`: milliseconds since 1970. */
-  static open(options: StoreOptions, now: number): FlowStore {
+  /** Throws `DamagedFile`, or what SQLite throws. */
+  static open(options: StoreOptions, moment: Moment): FlowStore {
     const { directory, limits } = options;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     chmodSync(directory, 0o700);
@@ -124,8 +134,9 @@ export class FlowStore {
     const database = new Database(path, { readwrite: true, create: false });
     try {
       prepare(database, limits);
-      const store = new FlowStore(database, options, limits, now);
-      store.transaction(() => store.noteStart(now));
+      const store = new FlowStore(database, options, limits, moment);
+      store.transaction(() => store.noteStart(moment.now, switchedOffSince(directory)));
+      forgetSwitchedOff(directory);
       return store;
     } catch (failure) {
       database.close();
@@ -154,56 +165,56 @@ export class FlowStore {
   }
 
   /** Removes the oldest rows until the batch fits, and writes it. */
-  write({ records, resources, sums, now }: Batch): Stored {
+  write({ records, resources, sums, moment }: Batch): Stored {
     const begun: FlowRecord[] = [];
     this.transaction(() => {
-      this.makeRoom();
+      this.makeRoom(moment);
       for (const seen of records) {
         const former = this.rows.former(seen.record.id);
         // The former row of a connection that was quiet for long may be removed already.
         if (seen.added?.isNew ?? former === undefined) begun.push(seen.record);
         sums.add(seen.record, seen.added ?? addedSince(former, seen.record));
         this.lastSeq += 1;
-        this.lastPut = Math.max(this.lastPut, now, seen.record.end);
+        this.lastPut = Math.max(this.lastPut, moment.now, seen.record.end);
         this.rows.write(seen, this.lastSeq, { put: this.lastPut, ...(former === undefined ? {} : { former }) });
       }
       for (const each of resources) this.resources.write(each.resources, each.since);
-      this.rollups.write(sums.take());
-      this.note("alive", now);
+      this.rollups.write(sums.take(), this.age.at(moment.elapsed));
+      this.noteMoment(moment);
     });
     return { begun };
   }
 
   /** The time without records is no time without a collector. */
-  noteAlive(now: number): void {
-    this.transaction(() => this.note("alive", now));
+  noteAlive(moment: Moment): void {
+    this.transaction(() => this.noteMoment(moment));
   }
 
   /** Removes what is too old or not used any more, a part at a time. Returns whether there may be more. */
-  tidy(now: number): boolean {
+  tidy(moment: Moment): boolean {
     const { milliseconds } = this.limits;
-    const oldestMinute = Math.floor((now - ROLLUP_AGES * milliseconds) / MINUTE);
+    const age = this.age.at(moment.elapsed);
     let isMore = false;
     this.transaction(() => {
-      isMore = this.removeOlder(now - milliseconds, TRIMMED_ROWS);
-      isMore = this.rollups.condense(Math.floor((now - milliseconds) / MINUTE)) || isMore;
-      isMore = this.rollups.removeOldest(oldestMinute) || isMore;
+      isMore = this.removeOldest(TRIMMED_ROWS, this.age.newestAt(age - milliseconds) ?? 0);
+      isMore = this.rollups.condense(age - milliseconds) || isMore;
+      isMore = this.rollups.removeOldest(age - ROLLUP_AGES * milliseconds) || isMore;
     });
-    return this.shrink() || isMore;
+    return this.shrink(moment) || isMore;
   }
 
   /** Once a minute. */
-  sweep(now: number): void {
+  sweep({ now }: Moment): void {
     this.transaction(() => {
       const oldestSeq = this.oldestSeq() ?? this.lastSeq + 1;
       const { names, judgements, contents } = this.dictionaries;
-      this.resources.removeBefore(this.oldestStart() ?? now);
+      this.resources.removeBefore(Math.min(now, this.oldestStart() ?? now));
       names.removeUnused(oldestSeq);
       judgements.removeUnused(oldestSeq);
       contents.removeUnused(oldestSeq, CONTENT_OF_RESOURCES);
       this.rollups.tidy();
-      const oldest = this.oldestTime(now);
-      this.database.query("DELETE FROM gap WHERE until < ?").run(oldest);
+      this.age.removeBefore(oldestSeq);
+      this.database.query("DELETE FROM gap WHERE age < ?").run(this.oldestAge() ?? Number.MAX_SAFE_INTEGER);
       // Content may not push all records out: then it is not known any more why older flows were decided as they were.
       if (contents.bytes > CONTENT_SHARE * this.limits.bytes) {
         this.resources.removeBefore(now);
@@ -214,7 +225,7 @@ export class FlowStore {
 
   /** Some minutes after the start: resources that the agent has not told again are gone. */
   removeUnconfirmedResources(): void {
-    if (this.resources.hasUnconfirmed) this.transaction(() => this.resources.removeUnconfirmed(this.opened));
+    if (this.resources.hasUnconfirmed) this.transaction(() => this.resources.removeUnconfirmed(this.opened.now));
   }
 
   /** Until then an earlier collector has summed what it followed. */
@@ -235,11 +246,18 @@ export class FlowStore {
     return { records, leftOut: changes };
   }
 
-  /** Milliseconds without a collector, as far as the history goes back. */
-  withoutCollector(now: number): number {
-    const oldest = this.oldestTime(now);
-    const gaps = this.database.query<{ since: number; until: number }, []>("SELECT since, until FROM gap").all();
-    return gaps.reduce((sum, { since, until }) => sum + Math.max(0, until - Math.max(since, oldest)), 0);
+  /** Milliseconds without a collector though flows were switched on, as far as the history goes back. */
+  withoutCollector(): number {
+    const oldest = this.oldestAge();
+    if (oldest === undefined) return 0;
+    const query = "SELECT sum(until - since) AS sum FROM gap WHERE age >= ?";
+    return this.database.query<{ sum: number | null }, [number]>(query).get(oldest)?.sum ?? 0;
+  }
+
+  /** How far the records go back, in milliseconds during which this machine ran. */
+  recordsAge({ elapsed }: Moment): number {
+    const seq = this.oldestSeq();
+    return seq === undefined ? 0 : this.age.at(elapsed) - this.age.of(seq);
   }
 
   note(name: string, value: number): void {
@@ -263,9 +281,9 @@ export class FlowStore {
     return this.database.query<{ seq: number; put: number }, [number]>(query).get(seq) ?? undefined;
   }
 
-  close(now: number): void {
+  close(moment: Moment): void {
     try {
-      this.noteAlive(now);
+      this.noteAlive(moment);
     } finally {
       this.abandon();
     }
@@ -289,34 +307,58 @@ export class FlowStore {
       if (this.database.inTransaction) this.database.run("ROLLBACK");
       forgetAll(this.dictionaries);
       this.rollups.forget();
+      this.age.forget();
       throw isDamage(failure) ? new DamagedFile(messageOf(failure)) : failure;
     }
   }
 
-  private noteStart(now: number): void {
-    const alive = this.noted("alive");
-    this.alive = alive;
-    if (alive !== undefined && alive < now) this.database.query("INSERT INTO gap VALUES (?, ?)").run(alive, now);
-    this.note("alive", now);
+  private noteStart(now: number, switchedOff: number | undefined): void {
+    const since = this.noted("alive");
+    this.alive = since;
+    if (since !== undefined) {
+      const until = Math.max(since, switchedOff ?? now);
+      const added = this.database.query("INSERT INTO gap (since, until, age) VALUES (?, ?, ?)");
+      const { lastInsertRowid } = added.run(since, until, this.age.former);
+      if (switchedOff === undefined) this.gap = { id: Number(lastInsertRowid), since, until };
+    }
+    this.noteMoment(this.opened);
+  }
+
+  private noteMoment(moment: Moment): void {
+    this.note("alive", moment.now);
+    this.age.note(moment.elapsed, this.lastSeq);
+    this.correctGap(moment);
+  }
+
+  /** By a clock that was wrong at the start, and was set since, the gap before ended at another time. */
+  private correctGap({ now, elapsed }: Moment): void {
+    const { gap, opened } = this;
+    if (gap === undefined) return;
+    const until = Math.max(gap.since, now - Math.round(elapsed - opened.elapsed));
+    if (Math.abs(until - gap.until) < SET_CLOCK_MILLISECONDS) return;
+    this.database.query("UPDATE gap SET until = ? WHERE id = ?").run(until, gap.id);
+    gap.until = until;
   }
 
   private newest(): [number, number] {
     const query = "SELECT seq, put FROM record ORDER BY seq DESC LIMIT 1";
     const row = this.database.query<{ seq: number; put: number }, []>(query).get();
-    return [row?.seq ?? 0, row?.put ?? 0];
+    // No number is given twice, though its row may be gone.
+    return [Math.max(row?.seq ?? 0, this.age.newest), row?.put ?? 0];
   }
 
-  private makeRoom(): void {
-    const minute = Math.floor(this.lastPut / MINUTE);
+  private makeRoom({ elapsed }: Moment): void {
+    // Not the minute that is being written.
+    const before = this.age.at(elapsed) - MINUTE;
     if (this.hasManyRollups()) {
-      for (let round = 0; round < MOST_ROUNDS && this.hasManyRollups(); round++) this.rollups.removeOldest(minute);
+      for (let round = 0; round < MOST_ROUNDS && this.hasManyRollups(); round++) this.rollups.removeOldest(before);
       this.rollups.tidy();
     }
     const most = pagesOf(this.limits) - FREE_PAGES;
     // Far above a limit that was lowered, the next transactions do the rest.
     for (let round = 0; round < MOST_ROUNDS && this.usedPages() > most; round++) {
-      if (this.removeOlder(Number.MAX_SAFE_INTEGER, TRIMMED_ROWS)) continue;
-      if (!this.rollups.removeOldest(minute)) return;
+      if (this.removeOldest(TRIMMED_ROWS)) continue;
+      if (!this.rollups.removeOldest(before)) return;
     }
   }
 
@@ -324,29 +366,25 @@ export class FlowStore {
     return this.rollups.bytes > ROLLUP_SHARE * this.limits.bytes;
   }
 
-  /** Of so many of the oldest rows those that were written before this time. Returns whether there were any. */
-  private removeOlder(time: number, rows: number): boolean {
+  /** So many of the oldest rows, up to this one. Returns whether there were any. */
+  private removeOldest(rows: number, last = this.lastSeq): boolean {
     const oldest = this.oldestSeq();
-    if (oldest === undefined) return false;
-    const last = this.database
-      .query<{ seq: number | null }, [number, number]>(
-        `SELECT max(seq) AS seq FROM (SELECT seq, put FROM record ORDER BY seq LIMIT ?) WHERE put < ?`,
-      )
-      .get(rows, time)?.seq;
-    if (last === null || last === undefined) return false;
-    this.database.query("DELETE FROM record WHERE seq <= ?").run(last);
+    if (oldest === undefined || oldest > last) return false;
+    this.database
+      .query("DELETE FROM record WHERE seq IN (SELECT seq FROM record WHERE seq <= ? ORDER BY seq LIMIT ?)")
+      .run(last, rows);
     return true;
   }
 
   /** After the limit was lowered. */
-  private shrink(): boolean {
+  private shrink(moment: Moment): boolean {
     if (pragma(this.database, "page_count") <= pagesOf(this.limits)) return false;
     this.database.run("PRAGMA incremental_vacuum(500)");
-    return pragma(this.database, "freelist_count") > 0 || this.makesRoom();
+    return pragma(this.database, "freelist_count") > 0 || this.makesRoom(moment);
   }
 
-  private makesRoom(): boolean {
-    this.transaction(() => this.makeRoom());
+  private makesRoom(moment: Moment): boolean {
+    this.transaction(() => this.makeRoom(moment));
     return pragma(this.database, "freelist_count") > 0;
   }
 
@@ -364,11 +402,12 @@ export class FlowStore {
     return Math.min(first.start, open?.start ?? first.start);
   }
 
-  /** As far as the history goes back. */
-  private oldestTime(now: number): number {
+  /** As far as the history goes back; `undefined`: it is empty. */
+  private oldestAge(): number | undefined {
     const seq = this.oldestSeq();
-    const record = seq === undefined ? now : (this.putAt(seq)?.put ?? now);
-    return Math.min(record, (this.rollups.oldestMinute() ?? now / MINUTE) * MINUTE);
+    const ages = [seq === undefined ? undefined : this.age.of(seq), this.rollups.oldestAge()];
+    const known = ages.filter((age) => age !== undefined);
+    return known.length === 0 ? undefined : Math.min(...known);
   }
 }
 

@@ -26,13 +26,18 @@ const WITHOUT_PORTS = 0.2;
 
 export type RollupKey = Pick<FlowRollup, "source" | "destination" | "protocol" | "port" | "verdict" | "rules">;
 
-/** `span`: minutes. */
+/** `span`: minutes. `age`: of the history when the minute was written to for the last time (history-age.ts). */
 export const ROLLUP_SCHEMA = `
   CREATE TABLE rollup (
     minute INTEGER NOT NULL, span INTEGER NOT NULL, key INTEGER NOT NULL,
     flows INTEGER NOT NULL, packets INTEGER NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY (minute, span, key)
-  ) WITHOUT ROWID;`;
+  ) WITHOUT ROWID;
+  CREATE TABLE rollup_minute (
+    minute INTEGER NOT NULL, span INTEGER NOT NULL, age INTEGER NOT NULL,
+    PRIMARY KEY (minute, span)
+  ) WITHOUT ROWID;
+  CREATE INDEX rollup_age ON rollup_minute (age);`;
 
 export function rollupKeyOf({ source, destination, backend, protocol, verdict, decisions }: FlowRecord): RollupKey {
   const target = backend ?? destination;
@@ -149,8 +154,6 @@ export class Rollups {
   private readonly keys: Dictionary;
   private rows: number;
   private keyBytes: number;
-  /** Minutes before this one are hours already. */
-  private condensed = 0;
 
   private readonly added;
 
@@ -170,41 +173,60 @@ export class Rollups {
   }
 
   /** Part of a transaction. */
-  write(sums: readonly Sum[]): void {
+  write(sums: readonly Sum[], age: number): void {
+    for (const minute of new Set(sums.map((sum) => sum.minute))) this.noteAge(minute, 1, age);
     for (const { minute, key, flows, packets, bytes } of sums) {
       this.added.run(minute, this.keys.idOf(JSON.stringify(key), minute), flows, packets, bytes);
     }
     for (const { isNew } of sums) if (isNew) this.rows += 1;
   }
 
-  /** Turns minutes before this one into hours, one minute at a time. Returns whether there may be more. */
+  /** Turns the minutes of hours that were written before this age into hours, one minute at a time. Returns whether there may be more. */
   condense(before: number): boolean {
-    const beforeHour = Math.floor(before / HOUR_MINUTES) * HOUR_MINUTES;
     const oldest = this.database
-      .query<{ minute: number }, [number, number]>(
-        "SELECT minute FROM rollup WHERE minute >= ? AND span = 1 AND minute < ? ORDER BY minute LIMIT 1",
-      )
-      .get(this.condensed, beforeHour);
-    this.condensed = oldest?.minute ?? beforeHour;
+      .query<{ minute: number }, []>("SELECT minute FROM rollup_minute WHERE span = 1 ORDER BY age LIMIT 1")
+      .get();
     if (oldest === null) return false;
     const { minute } = oldest;
+    const hour = Math.floor(minute / HOUR_MINUTES) * HOUR_MINUTES;
+    const newest = this.database
+      .query<{ age: number }, [number, number]>(
+        "SELECT max(age) AS age FROM rollup_minute WHERE span = 1 AND minute >= ? AND minute < ?",
+      )
+      .get(hour, hour + HOUR_MINUTES);
+    if (newest === null || newest.age >= before) return false;
     this.database
       .query(
         `INSERT INTO rollup SELECT ?2, ${HOUR_MINUTES}, key, flows, packets, bytes FROM rollup WHERE minute = ?1 AND span = 1
          ON CONFLICT DO UPDATE SET flows = flows + excluded.flows, packets = packets + excluded.packets, bytes = bytes + excluded.bytes`,
       )
-      .run(minute, Math.floor(minute / HOUR_MINUTES) * HOUR_MINUTES);
-    this.database.query("DELETE FROM rollup WHERE minute = ? AND span = 1").run(minute);
+      .run(minute, hour);
+    this.noteAge(hour, HOUR_MINUTES, newest.age);
+    this.remove(minute, 1);
     return true;
   }
 
-  /** Removes the oldest minute or hour. Returns whether there was one. */
-  removeOldest(before = Number.MAX_SAFE_INTEGER): boolean {
-    const oldest = this.oldestMinute();
-    if (oldest === undefined || oldest >= before) return false;
-    const { changes } = this.database.query("DELETE FROM rollup WHERE minute = ?").run(oldest);
-    this.rows = Math.max(0, this.rows - changes);
+  /** Removes the oldest minute or hour that was written before this age. Returns whether there was one. */
+  removeOldest(before: number): boolean {
+    const oldest = this.database
+      .query<{ minute: number; span: number }, [number]>(
+        "SELECT minute, span FROM rollup_minute WHERE age < ? ORDER BY age, minute LIMIT 1",
+      )
+      .get(before);
+    if (oldest === null) return false;
+    this.rows = Math.max(0, this.rows - this.remove(oldest.minute, oldest.span));
     return true;
+  }
+
+  oldestAge(): number | undefined {
+    const row = this.database.query<{ age: number | null }, []>("SELECT min(age) AS age FROM rollup_minute").get();
+    return row?.age ?? undefined;
+  }
+
+  /** The first one from this one on. */
+  nextMinute(minute: number): number | undefined {
+    const query = "SELECT min(minute) AS minute FROM rollup WHERE minute >= ?";
+    return this.database.query<{ minute: number | null }, [number]>(query).get(minute)?.minute ?? undefined;
   }
 
   oldestMinute(): number | undefined {
@@ -250,6 +272,17 @@ export class Rollups {
     if (!matches(key)) return undefined;
     const { first, after, flows, packets, bytes } = sum;
     return { node, from: first * MINUTE, until: after * MINUTE, ...key, flows, packets, bytes };
+  }
+
+  private noteAge(minute: number, span: number, age: number): void {
+    this.database
+      .query("INSERT INTO rollup_minute VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET age = max(age, ?3)")
+      .run(minute, span, age);
+  }
+
+  private remove(minute: number, span: number): number {
+    this.database.query("DELETE FROM rollup_minute WHERE minute = ? AND span = ?").run(minute, span);
+    return this.database.query("DELETE FROM rollup WHERE minute = ? AND span = ?").run(minute, span).changes;
   }
 
   private count(): number {
