@@ -21,8 +21,7 @@ import { ownerOfEndpoint } from "../../model/pod-owner.ts";
 import type { ServiceAddresses } from "../../model/service-addresses.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { parseWorkloadEndpointName } from "../../model/workload-endpoint-name.ts";
-import { Holders } from "./holders.ts";
-import { NetworkIndex } from "./network-index.ts";
+import { Holders, NetworkIndex } from "./holders.ts";
 import {
   endpointAddresses,
   expectedAddresses,

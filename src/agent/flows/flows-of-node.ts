@@ -61,7 +61,7 @@ export class FlowsOfNode {
         value,
       ]),
     );
-    return `${own.join("")}${losses}${facts?.metrics ?? ""}`;
+    return `${own.join("")}${losses}${facts === undefined ? "" : gapText(facts.losses)}${facts?.metrics ?? ""}`;
   }
 
   private setRules(rules: FlowRules | undefined): void {
@@ -70,7 +70,14 @@ export class FlowsOfNode {
   }
 }
 
-const LOSSES: { readonly [Loss in keyof FlowLosses]: string } = {
+/** Also a decrease is possible: the history before the gap may be gone. */
+function gapText({ withoutCollector }: FlowLosses): string {
+  const help = "Time without a collector though flows were switched on, as far as the history goes back";
+  const metric = { name: "flow_without_collector_seconds", type: "gauge", help } as const;
+  return metricText(identity.nodeAgent, metric, [["", withoutCollector / 1_000]]);
+}
+
+const LOSSES: { readonly [Loss in Exclude<keyof FlowLosses, "withoutCollector">]: string } = {
   kernelOverruns: "kernel buffer overrun",
   rulesUnknown: "rule unknown",
   overLimit: "over the limit per second",
@@ -79,7 +86,6 @@ const LOSSES: { readonly [Loss in keyof FlowLosses]: string } = {
   namesUnknown: "names unknown",
   notStored: "not stored in the history",
   notLogged: "not written to the log file",
-  withoutCollector: "milliseconds without a collector",
 };
 
 function lossRows(facts: CollectorFacts | undefined): readonly (readonly [reason: string, value: number])[] {
@@ -94,6 +100,5 @@ function lossRows(facts: CollectorFacts | undefined): readonly (readonly [reason
     [LOSSES.namesUnknown, losses.namesUnknown],
     [LOSSES.notStored, losses.notStored],
     [LOSSES.notLogged, losses.notLogged],
-    [LOSSES.withoutCollector, losses.withoutCollector],
   ];
 }

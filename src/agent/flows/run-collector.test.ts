@@ -299,7 +299,12 @@ describe("the part that observes flows", () => {
     await say({ kind: "facts", losses: NO_LOSSES, metrics: "own_metric 1\n" });
     await pollUntil(() => flows.facts !== undefined, "the facts");
 
-    for (const line of ["flow_collector_running 1\n", 'flow_losses_total{reason="rule unknown"} 3\n', "own_metric 1\n"])
+    for (const line of [
+      "flow_collector_running 1\n",
+      'flow_losses_total{reason="rule unknown"} 3\n',
+      "flow_without_collector_seconds 0\n",
+      "own_metric 1\n",
+    ])
       expect(flows.metrics()).toContain(line);
   });
 

@@ -1,183 +1,201 @@
 /**
- * The graph as a picture: nodes in columns, so that most edges lead to the right, and inside a column by namespace. Text is
- * escaped, and the picture has neither scripts nor links. Pure.
+ * The graph as a picture, as wide as a page: sources on the left, each with a row for what it does with whom, and destinations on
+ * the right. A label is in the row where its line begins, so that no line and no other label hides it. Verdicts differ by colour
+ * and by the kind of line, on light and dark backgrounds. Text is escaped, and the picture has neither scripts nor links. Pure.
  */
 import { printable } from "../../terminal/printable.ts";
-import { edgeWords, type FlowGraph, type GraphEdge, type GraphNode } from "./flow-graph.ts";
+import { type FlowGraph, type GraphEdge, type GraphNode, nodeWords, type Verdict } from "./flow-graph.ts";
 
-const NODE = { width: 180, height: 40 } as const;
-const GAP = { x: 200, y: 26 } as const;
-/** What leads back has room beside the first and the last column. */
-const MARGIN = { x: 70, y: 20 } as const;
-const REACH_BACK = 80;
-const LABEL_HEIGHT = 13;
+const MARGIN = 12;
+const SOURCE_WIDTH = 330;
+const DESTINATION = { width: 220, height: 40 } as const;
+/** Between both columns, for the lines. */
+const ROOM = 270;
+const WIDTH = 2 * MARGIN + SOURCE_WIDTH + ROOM + DESTINATION.width;
+const HEAD_HEIGHT = 38;
+const ROW_HEIGHT = 17;
+const GAP = 12;
+const LEGEND_HEIGHT = 26;
 /** The rest of a longer name is in the tooltip. */
-const LONGEST_TITLE = 26;
-const COLOURS = { allowed: "#2e7d32", denied: "#c62828", unknown: "#b26a00" } as const;
+const LONGEST = { title: 30, below: 34, row: 23 } as const;
+/** Of what one node does with another one; what was denied comes first. */
+const MOST_ROWS = 3;
+const VERDICTS = ["allowed", "denied", "unknown"] as const satisfies readonly Verdict[];
 
-interface Place {
-  readonly x: number;
+const STYLE = `
+  .page { fill: #ffffff } text { fill: #24292f } .small { font-size: 11px; fill: #57606a } .box { stroke: #8c959f }
+  path { fill: none; stroke-width: 1.4 } .denied { stroke-width: 2; stroke-dasharray: 7 4 } .unknown { stroke-dasharray: 2 3 }
+  path.allowed { stroke: #2e7d32 } path.denied { stroke: #c62828 } path.unknown { stroke: #8a5a00 }
+  .head { stroke: none } .head.allowed, text.allowed { fill: #2e7d32 } .head.denied, text.denied { fill: #c62828 }
+  .head.unknown, text.unknown { fill: #8a5a00 } text.denied { font-weight: bold }
+  @media (prefers-color-scheme: dark) {
+    .page { fill: #0d1117 } text { fill: #e6edf3 } .small { fill: #9198a1 } .box { stroke: #6e7681 }
+    path.allowed { stroke: #66bb6a } path.denied { stroke: #ff7b72 } path.unknown { stroke: #e3b341 }
+    .head.allowed, text.allowed { fill: #66bb6a } .head.denied, text.denied { fill: #ff7b72 }
+    .head.unknown, text.unknown { fill: #e3b341 }
+  }
+`;
+
+export interface Row {
+  /** `undefined`: a row that counts those that are not shown. */
+  readonly edge?: GraphEdge;
+  readonly more: number;
+  /** Of the middle. */
   readonly y: number;
 }
 
+export interface Box {
+  readonly node: GraphNode;
+  readonly y: number;
+  readonly height: number;
+  /** Of a source. */
+  readonly rows: readonly Row[];
+}
+
+export interface Layout {
+  readonly sources: readonly Box[];
+  readonly destinations: readonly Box[];
+  readonly height: number;
+}
+
 export function drawSvg(graph: FlowGraph): string {
-  const columns = columnsOf(graph);
-  const places = placesIn(columns);
-  const rows = Math.max(1, ...columns.map(({ length }) => length)) * (NODE.height + GAP.y);
-  const leadsBack = graph.edges.some(({ from, to }) => (places.get(to)?.x ?? 0) <= (places.get(from)?.x ?? 0));
-  const height = 2 * MARGIN.y + rows + (leadsBack ? rows / 2 + NODE.height : 0);
-  const width = 2 * MARGIN.x + Math.max(1, columns.length) * (NODE.width + GAP.x) - GAP.x;
+  const { sources, destinations, height } = layoutOf(graph);
+  const lines = sources.flatMap(({ rows }) => rows);
+  const whole = height + LEGEND_HEIGHT;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${whole}" viewBox="0 0 ${WIDTH} ${whole}" font-family="sans-serif" font-size="13">`,
     "<title>Who talks to whom</title>",
-    `<rect width="${width}" height="${height}" fill="#fff"/>`,
+    `<style>${STYLE}</style>`,
+    `<rect class="page" width="${WIDTH}" height="${whole}"/>`,
     "<defs>",
-    ...Object.entries(COLOURS).map(([verdict, colour]) => arrowHead(verdict, colour)),
+    ...VERDICTS.map(arrowHead),
     "</defs>",
-    ...edgeGroups(graph.edges).flatMap((edges) => edgeShapes(edges, places)),
-    ...graph.nodes.flatMap((node) => nodeShapes(node, places.get(node))),
+    ...destinations.flatMap((box) => linesTo(box, lines)),
+    ...sources.flatMap((box) => [...boxShapes(box, MARGIN, SOURCE_WIDTH), ...box.rows.flatMap(rowShapes)]),
+    ...destinations.flatMap((box) => boxShapes(box, WIDTH - MARGIN - DESTINATION.width, DESTINATION.width)),
+    ...legend(whole - LEGEND_HEIGHT / 2),
     "</svg>",
     "",
   ].join("\n");
 }
 
-/**
- * A node is in a column to the right of those that talk to it; what would lead back, in a circle, does not count. Nodes come
- * in their order, so that the same graph is always drawn in the same way.
- */
-export function columnsOf(graph: FlowGraph): readonly (readonly GraphNode[])[] {
-  const { order, forward } = leadingForward(graph);
-  const column = new Map<GraphNode, number>();
-  for (const node of order) {
-    const own = column.get(node) ?? 0;
-    column.set(node, own);
-    for (const { to } of forward.get(node) ?? []) column.set(to, Math.max(column.get(to) ?? 0, own + 1));
+/** Sources in the order of the nodes; destinations beside those that talk to them. */
+export function layoutOf({ nodes, edges }: FlowGraph): Layout {
+  const bySource = Map.groupBy(edges, ({ from }) => from);
+  const sources: Box[] = [];
+  let below = MARGIN;
+  for (const node of nodes) {
+    const own = bySource.get(node);
+    if (own === undefined) continue;
+    const rows = rowsOf(own).map((row, index) => ({ ...row, y: below + HEAD_HEIGHT + (index + 0.5) * ROW_HEIGHT }));
+    const height = HEAD_HEIGHT + rows.length * ROW_HEIGHT + 6;
+    sources.push({ node, y: below, height, rows });
+    below += height + GAP;
   }
-  const count = Math.max(-1, ...column.values()) + 1;
-  return Array.from({ length: count }, (_, index) => graph.nodes.filter((node) => column.get(node) === index));
+  const destinations = placeDestinations(sources, below);
+  const last = destinations.at(-1);
+  return { sources, destinations, height: Math.max(below, (last?.y ?? 0) + DESTINATION.height + GAP) };
 }
 
-/** Nodes in an order in which each comes before those that it leads to, and the edges that do not close a circle. */
-function leadingForward({ nodes, edges }: FlowGraph) {
-  const targets = Map.groupBy(edges, ({ from }) => from);
-  const forward = new Map<GraphNode, GraphEdge[]>();
-  const finished: GraphNode[] = [];
-  const seen = new Set<GraphNode>();
-  const open = new Set<GraphNode>();
-  // Without recursion: a chain may be as long as the graph.
-  const path: { readonly node: GraphNode; next: number }[] = [];
-  const enter = (node: GraphNode) => {
-    seen.add(node);
-    open.add(node);
-    path.push({ node, next: 0 });
-  };
-  for (const root of rootsFirst({ nodes, edges })) {
-    if (!seen.has(root)) enter(root);
-    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
-      const edge = targets.get(top.node)?.[top.next];
-      top.next += 1;
-      if (edge === undefined) {
-        open.delete(top.node);
-        finished.push(top.node);
-        path.pop();
-        continue;
-      }
-      if (open.has(edge.to)) continue;
-      forward.set(top.node, [...(forward.get(top.node) ?? []), edge]);
-      if (!seen.has(edge.to)) enter(edge.to);
-    }
-  }
-  return { order: finished.toReversed(), forward };
+function rowsOf(edges: readonly GraphEdge[]): readonly Omit<Row, "y">[] {
+  return [...Map.groupBy(edges, ({ to }) => to).values()].flatMap((own) => {
+    const inOrder = own.toSorted(
+      (left, right) => Number(right.verdict === "denied") - Number(left.verdict === "denied"),
+    );
+    const shown = inOrder.slice(0, inOrder.length > MOST_ROWS ? MOST_ROWS - 1 : MOST_ROWS);
+    const more = own.length - shown.length;
+    return [...shown.map((edge) => ({ edge, more: 0 })), ...(more > 0 ? [{ more }] : [])];
+  });
 }
 
-/** Those that talk more than they are talked to. */
-function rootsFirst({ nodes, edges }: FlowGraph): readonly GraphNode[] {
-  const balance = new Map<GraphNode, number>();
-  for (const { from, to } of edges) {
-    balance.set(from, (balance.get(from) ?? 0) - 1);
-    balance.set(to, (balance.get(to) ?? 0) + 1);
-  }
-  // Of equal ones the outside, which is at the end of the nodes, begins.
-  return nodes.toReversed().toSorted((left, right) => (balance.get(left) ?? 0) - (balance.get(right) ?? 0));
-}
-
-function placesIn(columns: readonly (readonly GraphNode[])[]): ReadonlyMap<GraphNode, Place> {
-  return new Map(
-    columns.flatMap((column, x) =>
-      column.map((node, y) => [
-        node,
-        { x: MARGIN.x + x * (NODE.width + GAP.x), y: MARGIN.y + y * (NODE.height + GAP.y) + GAP.y / 2 },
-      ]),
-    ),
+/** In the order of the middles of those that talk to them, over the whole height. */
+function placeDestinations(sources: readonly Box[], height: number): readonly Box[] {
+  const lines = sources.flatMap(({ rows }) =>
+    rows.flatMap(({ edge, y }) => (edge === undefined ? [] : { to: edge.to, y })),
   );
-}
-
-function arrowHead(verdict: string, colour: string): string {
-  const shape = `<path d="M0,0 L8,4 L0,8 z" fill="${colour}"/>`;
-  return `<marker id="${verdict}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">${shape}</marker>`;
-}
-
-/** One line for all that goes from one node to another one, with a label for each port and verdict. */
-function edgeGroups(edges: readonly GraphEdge[]): readonly (readonly GraphEdge[])[] {
-  return [...Map.groupBy(edges, ({ from, to }) => `${from.index} ${to.index}`).values()];
-}
-
-const MOST_LABELS = 3;
-
-function edgeShapes(edges: readonly GraphEdge[], places: ReadonlyMap<GraphNode, Place>): readonly string[] {
-  const [first] = edges;
-  const [from, to] = [first && places.get(first.from), first && places.get(first.to)];
-  if (first === undefined || from === undefined || to === undefined) return [];
-  const worst = edges.find(({ verdict }) => verdict === "denied") ?? first;
-  const start = { x: from.x + NODE.width, y: from.y + NODE.height / 2 };
-  const end = { x: to.x, y: to.y + NODE.height / 2 };
-  const reach = end.x > start.x ? (end.x - start.x) / 2 : REACH_BACK;
-  // What leads back passes below the nodes.
-  const sag = end.x > start.x ? 0 : NODE.height + Math.abs(end.y - start.y) / 2;
-  const curve = `M${start.x},${start.y} C${start.x + reach},${start.y + sag} ${end.x - reach},${end.y + sag} ${end.x},${end.y}`;
-  const middle = { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2 + sag * 0.75 };
-  const labels = edges.slice(0, MOST_LABELS).map((edge) => ({ text: edgeWords(edge), colour: COLOURS[edge.verdict] }));
-  const more = edges.length > MOST_LABELS ? [{ text: `and ${edges.length - MOST_LABELS} more`, colour: "#555" }] : [];
-  const colour = COLOURS[worst.verdict];
-  return [
-    `<path d="${curve}" fill="none" stroke="${colour}" marker-end="url(#${worst.verdict})"><title>${escaped(edges.map(edgeWords).join(", "))}</title></path>`,
-    ...[...labels, ...more].map(({ text, colour: fill }, index) => {
-      const y = middle.y - 4 + index * LABEL_HEIGHT;
-      return `<text x="${middle.x}" y="${y}" text-anchor="middle" fill="${fill}" font-size="11" paint-order="stroke" stroke="#fff" stroke-width="3">${escaped(text)}</text>`;
+  const incoming = Array.from(
+    Map.groupBy(lines, ({ to }) => to),
+    ([node, own]) => ({
+      node,
+      middle: own.reduce((sum, { y }) => sum + y, 0) / own.length,
     }),
-  ];
+  );
+  const step = Math.max(DESTINATION.height + GAP, (height - MARGIN) / Math.max(1, incoming.length));
+  return incoming
+    .toSorted((left, right) => left.middle - right.middle || left.node.index - right.node.index)
+    .map(({ node }, index) => {
+      const y = Math.round(MARGIN + index * step + (step - GAP - DESTINATION.height) / 2);
+      return { node, y, height: DESTINATION.height, rows: [] };
+    });
 }
 
-function nodeShapes(node: GraphNode, place: Place | undefined): readonly string[] {
-  if (place === undefined) return [];
-  const { x, y } = place;
+function arrowHead(verdict: Verdict): string {
+  const shape = `<path class="head ${verdict}" d="M0,0 L9,4.5 L0,9 z"/>`;
+  return `<marker id="${verdict}" viewBox="0 0 9 9" refX="9" refY="4.5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">${shape}</marker>`;
+}
+
+/** Each ends at a place of its own, so that no arrow hides another one. */
+function linesTo({ node, y, height }: Box, rows: readonly Row[]): readonly string[] {
+  const own = rows.filter(({ edge }) => edge?.to === node);
+  const [start, end] = [MARGIN + SOURCE_WIDTH, MARGIN + SOURCE_WIDTH + ROOM];
+  return own.flatMap(({ edge, y: from }, index) => {
+    if (edge === undefined) return [];
+    const to = Math.round(y + (height * (index + 1)) / (own.length + 1));
+    const curve = `M${start},${from} C${start + ROOM / 2},${from} ${end - ROOM / 2},${to} ${end - 1},${to}`;
+    const words = `${nodeWords(edge.from)} -> ${nodeWords(edge.to)} ${edge.port} ${edge.flows} ${edge.verdict}`;
+    return [
+      `<path class="${edge.verdict}" d="${curve}" marker-end="url(#${edge.verdict})"><title>${escaped(words)}</title></path>`,
+    ];
+  });
+}
+
+function boxShapes({ node, y, height }: Box, x: number, width: number): readonly string[] {
   const { namespace, title, kind } = node;
   const below = [namespace, kind].filter((text) => text !== undefined).join(", ");
-  const middle = x + NODE.width / 2;
   return [
-    `<g><title>${escaped([title, below].filter((text) => text !== "").join(", "))}</title>`,
-    `<rect x="${x}" y="${y}" width="${NODE.width}" height="${NODE.height}" rx="4" fill="${fillOf(namespace)}" stroke="#666"/>`,
-    `<text x="${middle}" y="${y + (below === "" ? 24 : 17)}" text-anchor="middle">${escaped(shortened(title))}</text>`,
+    `<g><title>${escaped(nodeWords(node))}</title>`,
+    `<rect class="box" x="${x}" y="${y}" width="${width}" height="${height}" rx="5" fill="${fillOf(namespace)}" fill-opacity="0.14"/>`,
+    `<text x="${x + 10}" y="${y + (below === "" ? 24 : 17)}" font-weight="bold">${shortened(title, LONGEST.title)}</text>`,
     ...(below === ""
       ? []
-      : [
-          `<text x="${middle}" y="${y + 32}" text-anchor="middle" font-size="10" fill="#555">${escaped(shortened(below))}</text>`,
-        ]),
+      : [`<text class="small" x="${x + 10}" y="${y + 32}">${shortened(below, LONGEST.below)}</text>`]),
     "</g>",
   ];
 }
 
-/** The nodes of a namespace have the same colour, in each picture. */
-function fillOf(namespace: string | undefined): string {
-  if (namespace === undefined) return "#f2f2f2";
-  let hash = 0;
-  for (const character of namespace) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 360;
-  return `hsl(${hash}, 60%, 92%)`;
+function rowShapes({ edge, more, y }: Row): readonly string[] {
+  const [left, right] = [MARGIN + 10, MARGIN + SOURCE_WIDTH - 10];
+  const baseline = y + 4;
+  if (edge === undefined) return [`<text class="small" x="${left}" y="${baseline}">and ${more} more ports</text>`];
+  const { to, port, flows, verdict } = edge;
+  const words = verdict === "allowed" ? `${port}  ${flows}` : `${port}  ${flows} ${verdict}`;
+  return [
+    `<text class="small" x="${left}" y="${baseline}">${shortened(to.title, LONGEST.row)}</text>`,
+    `<text class="small ${verdict}" x="${right}" y="${baseline}" text-anchor="end">${escaped(words)}</text>`,
+  ];
 }
 
-function shortened(text: string): string {
+function legend(y: number): readonly string[] {
+  return VERDICTS.flatMap((verdict, index) => {
+    const x = MARGIN + index * 120;
+    return [
+      `<path class="${verdict}" d="M${x},${y} L${x + 40},${y}" marker-end="url(#${verdict})"/>`,
+      `<text class="small" x="${x + 48}" y="${y + 4}">${verdict}</text>`,
+    ];
+  });
+}
+
+/** The nodes of a namespace have the same colour, in each picture. */
+function fillOf(namespace: string | undefined): string {
+  if (namespace === undefined) return "#808080";
+  let hash = 0;
+  for (const character of namespace) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 360;
+  return `hsl(${hash}, 70%, 50%)`;
+}
+
+function shortened(text: string, longest: number): string {
   const whole = printable(text);
-  return whole.length <= LONGEST_TITLE ? whole : `${whole.slice(0, LONGEST_TITLE - 1)}…`;
+  return escaped(whole.length <= longest ? whole : `${whole.slice(0, longest - 1)}…`);
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -19,8 +19,10 @@ export interface GraphEdge extends FlowSum {
   readonly to: GraphNode;
   /** `5432/tcp` */
   readonly port: string;
-  readonly verdict: FlowRollup["verdict"];
+  readonly verdict: Verdict;
 }
+
+export type Verdict = FlowRollup["verdict"];
 
 export interface FlowGraph {
   readonly nodes: readonly GraphNode[];
@@ -73,7 +75,8 @@ function compareEdges(left: GraphEdge, right: GraphEdge): number {
   return first < second ? -1 : first === second ? 0 : 1;
 }
 
-/** `5432/tcp 120 allowed` */
-export function edgeWords({ port, flows, verdict }: GraphEdge): string {
-  return `${port} ${flows} ${verdict}`;
+/** `shop/web (Deployment)` */
+export function nodeWords({ namespace, title, kind }: GraphNode): string {
+  const name = namespace === undefined || title.startsWith("service/") ? title : `${namespace}/${title}`;
+  return kind === undefined ? name : `${name} (${kind})`;
 }

@@ -4,10 +4,9 @@ import fc from "fast-check";
 import { rollup } from "../../../../test/support/imitated-flows.ts";
 import type { FlowAnswer, FlowRollup } from "../../../flows/flow-answer.ts";
 import { paint } from "../../terminal/paint.ts";
-import { drawDot } from "./draw-dot.ts";
-import { columnsOf, drawSvg } from "./draw-svg.ts";
-import { drawText } from "./draw-text.ts";
+import { drawSvg, layoutOf } from "./draw-svg.ts";
 import { type FlowGraph, flowGraph } from "./flow-graph.ts";
+import { drawDot, drawText } from "./graph.ts";
 
 const rollups = (answers: readonly FlowAnswer[]): readonly FlowRollup[] =>
   answers.flatMap((answer) => ("rollup" in answer ? [answer.rollup] : []));
@@ -85,7 +84,17 @@ describe("names in pictures", () => {
       }),
     );
   });
-  const ELEMENTS: ReadonlySet<string> = new Set(["svg", "rect", "defs", "marker", "path", "g", "title", "text"]);
+  const ELEMENTS: ReadonlySet<string> = new Set([
+    "svg",
+    "rect",
+    "defs",
+    "marker",
+    "path",
+    "g",
+    "title",
+    "text",
+    "style",
+  ]);
 
   test("are nothing but quoted strings of DOT", () => {
     fc.assert(
@@ -95,31 +104,42 @@ describe("names in pictures", () => {
     );
   });
   const DOT_LINE =
-    /^(|digraph flows \{|\}| {2}\}| {2}rankdir=LR;| {2}node \[shape=box\];| {2}subgraph cluster_\d+ \{| {4}label="([^"\\\p{Cc}]|\\\\|\\")*";| {2,4}n\d+ \[label="([^"\\\p{Cc}]|\\\\|\\")*"\];| {2}n\d+ -> n\d+ \[label="([^"\\\p{Cc}]|\\\\|\\")*" color="#[\da-f]+" fontcolor="#[\da-f]+"\];)$/u;
+    /^(|digraph flows \{|\}| {2}\}| {2}rankdir=LR;| {2}node \[shape=box\];| {2}subgraph cluster_\d+ \{| {4}label="([^"\\\p{Cc}]|\\\\|\\")*";| {2,4}n\d+ \[label="([^"\\\p{Cc}]|\\\\|\\")*"\];| {2}n\d+ -> n\d+ \[label="([^"\\\p{Cc}]|\\\\|\\")*" color="#[\da-f]+" fontcolor="#[\da-f]+"( style=dashed)?\];)$/u;
 });
 
-describe("columnsOf()", () => {
-  test("has each node once, and every edge that closes no circle leads to the right", () => {
-    const ends = fc.array(fc.tuple(fc.nat(7), fc.nat(7)), { minLength: 1, maxLength: 20 });
+describe("layoutOf()", () => {
+  test("shows each edge in a row or counts it, and no box overlaps another one", () => {
+    const ends = fc.array(fc.tuple(fc.nat(7), fc.nat(7), fc.nat(6)), { minLength: 1, maxLength: 40 });
     fc.assert(
       fc.property(ends, (pairs) => {
         const group = (index: number) => ({ ...WEB, name: `w${index}` });
-        const graph = graphOf(...pairs.map(([from, to]) => rollup({ source: group(from), destination: group(to) })));
-        const columns = columnsOf(graph);
-        expect(columns.flat().toSorted((a, b) => a.index - b.index)).toEqual([...graph.nodes]);
-        expect(columns.some((column) => column.length === 0)).toBe(false);
-        const isAcyclic = pairs.every(([from, to]) => from < to);
-        if (!isAcyclic) return;
-        const columnOf = (node: unknown) => columns.findIndex((column) => column.some((each) => each === node));
-        for (const { from, to } of graph.edges) expect(columnOf(from)).toBeLessThan(columnOf(to));
+        const graph = graphOf(
+          ...pairs.map(([from, to, port]) =>
+            rollup({
+              ...{ source: group(from), destination: group(to), port },
+              verdict: port === 6 ? "denied" : "allowed",
+            }),
+          ),
+        );
+        const { sources, destinations, height } = layoutOf(graph);
+        const rows = sources.flatMap((box) => box.rows);
+        expect(rows.reduce((sum, { edge, more }) => sum + (edge === undefined ? more : 1), 0)).toBe(graph.edges.length);
+        for (const edge of graph.edges.filter(({ verdict }) => verdict === "denied"))
+          expect(rows.some((row) => row.edge === edge)).toBe(true);
+        expect(new Set(destinations.map(({ node }) => node))).toEqual(new Set(graph.edges.map(({ to }) => to)));
+        for (const boxes of [sources, destinations]) {
+          const below = [...boxes.slice(1).map(({ y }) => y), height];
+          for (const [index, box] of boxes.entries()) expect(box.y + box.height).toBeLessThan(below[index] ?? 0);
+        }
+        for (const box of sources) for (const { y } of box.rows) expect(y > box.y && y < box.y + box.height).toBe(true);
       }),
     );
   });
 
-  test("of a long chain is drawn without deep recursion", () => {
-    const chain = Array.from({ length: 5_000 }, (_, index) =>
-      rollup({ source: { ...WEB, name: `w${index}` }, destination: { ...WEB, name: `w${index + 1}` } }),
+  test("of many nodes takes no long time", () => {
+    const many = Array.from({ length: 3_000 }, (_, index) =>
+      rollup({ source: { ...WEB, name: `w${index}` }, destination: { ...WEB, name: `w${(index * 7) % 3_000}` } }),
     );
-    expect(columnsOf(graphOf(...chain))).toHaveLength(5_001);
+    expect(layoutOf(graphOf(...many)).sources).toHaveLength(3_000);
   });
 });
