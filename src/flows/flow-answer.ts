@@ -7,6 +7,7 @@
  *   GET /explanation?id=ID     why the flow was allowed or denied, with the resources as they were
  */
 import * as v from "valibot";
+import { parseJson } from "../parse-json.ts";
 import type { FlowQuery, Sight } from "./flow-query.ts";
 import { type FlowRecord, flowLossesSchema, flowRecordSchema } from "./flow-record.ts";
 
@@ -88,6 +89,23 @@ export type FlowQuestion =
   | (FlowFilter & { readonly kind: "flows"; readonly follow: boolean })
   | (FlowFilter & { readonly kind: "rollups" })
   | { readonly kind: "explanation"; readonly id: string };
+
+/** Whether it is a line of the file that `flowLogFile` names. */
+export function isFlowLine(text: string): boolean {
+  return (
+    text.startsWith("{") && text.length <= LONGEST_FLOW_LINE && v.safeParse(flowRecordSchema, parseLine(text)).success
+  );
+}
+
+const LONGEST_FLOW_LINE = 1_000_000;
+
+function parseLine(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
 
 /** Besides what JSON escapes: line breaks of Unicode, and control characters of terminals. */
 const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;

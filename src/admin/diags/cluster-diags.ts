@@ -1,6 +1,6 @@
 import { counted } from "../../counted.ts";
 import { describeFailure } from "../../errors.ts";
-import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { API_VERSION, apiVersionOf, FLOWS_API, identity, OPERATOR_API } from "../../identity.ts";
 import { type ClusterObjects, clusterObjects, type Fields } from "../../kube/objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { PUBLIC_KINDS } from "../../model/kinds.ts";
@@ -12,11 +12,13 @@ import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.
 import type { Call, Clock, DatastoreAccess } from "../main/context.ts";
 import { type Missing, writeArchive } from "./archive.ts";
 import { choosePods, type DiagnosedPod, podsIn } from "./diagnosed-pods.ts";
-import { USUAL_LOGS, USUAL_PARALLELISM } from "./options.ts";
+import { flowsTime, MOST_FLOWS, USUAL_LOGS, USUAL_PARALLELISM } from "./options.ts";
 import type { ArchivedFile } from "./tar.ts";
 
 export async function run(context: DatastoreAccess & Clock, given: Given): Promise<ExitCode> {
-  const settings = settingsOf(given);
+  const flows = flowsTime(given);
+  const since = flows === undefined ? {} : { flowsSince: context.now().getTime() - flows };
+  const settings = { ...settingsOf(given), ...since };
   const collected = await withCluster(context, given, (client) =>
     collect(clusterObjects(client, context.signal), settings, context),
   );
@@ -29,6 +31,8 @@ interface Settings {
   readonly maxLogs: number;
   readonly parallelism: number;
   readonly focusNodes: readonly string[];
+  /** Milliseconds since 1970; absent: no flows. */
+  readonly flowsSince?: number;
 }
 
 function settingsOf(given: Given): Settings {
@@ -94,6 +98,7 @@ async function collect(objects: ClusterObjects, settings: Settings, context: Cal
       return json(items.map(withoutManagedFields));
     }),
   );
+  await addFlows({ objects, settings, add });
   const chosen = choosePods(pods, settings);
   await inParallel(chosen, settings.parallelism, (pod) => addLogs(pod, { objects, settings, add }));
   const left = pods.filter(({ isOurs }) => isOurs).length - chosen.length;
@@ -122,6 +127,25 @@ async function addLogs(
     const before = `log of ${namespace}/${name} ${container} before its restart`;
     await add(`${namespace}/logs/${name}/${container}.previous.log`, before, () => read({ previous: "true" }));
   }
+}
+
+/** What is missing in the flows of each node; the last ones of no flows. */
+async function addFlows({ objects, settings: { flowsSince }, add }: AddingLogs): Promise<void> {
+  const { group, version } = FLOWS_API;
+  const service = `${version}.${group}`;
+  let isServed = false;
+  await add("flows/api.json", `APIService ${service}`, async () => {
+    const about = await objects.read(`/apis/apiregistration.k8s.io/v1/apiservices/${service}`);
+    if (about === undefined) throw new Error("there is none: flows are off");
+    isServed = true;
+    return json(withoutManagedFields(about));
+  });
+  if (!isServed) return;
+  const read = async (query: Readonly<Record<string, string>>) =>
+    (await objects.readText(`/apis/${apiVersionOf(FLOWS_API)}/flows`, query)) ?? "";
+  await add("flows/losses.jsonl", "losses of flows", () => read({ last: "0" }));
+  if (flowsSince !== undefined)
+    await add("flows/flows.jsonl", "flows", () => read({ since: String(flowsSince), last: MOST_FLOWS }));
 }
 
 function json(value: unknown): string {

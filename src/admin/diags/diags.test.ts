@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { fakeCluster } from "../../../test/support/fake-cluster.ts";
+import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { FLOW_HISTORY_DIRECTORY } from "../../config/config-files.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 import { choosePods, type DiagnosedPod } from "./diagnosed-pods.ts";
@@ -94,6 +97,92 @@ describe("node diags", () => {
     );
 
     expect([path, found.get("logs/a.log")]).toEqual(["/tmp/x.tgz", "a"]);
+  });
+});
+
+describe("flows in node diags", () => {
+  const LOSSES = `{"losses":{"node":"n1","kernelOverruns":7}}`;
+  const FLOW = JSON.stringify({
+    ...{ id: "n1-1", node: "n1", family: 4, protocol: 6, direction: "both", verdict: "denied", decisions: [] },
+    ...{ source: { kind: "outside", address: "192.0.2.7" }, destination: { kind: "outside", address: "192.0.2.8" } },
+    ...{ state: "denied", start: 1, end: 1, sent: { packets: 1, bytes: 60 }, received: { packets: 0, bytes: 0 } },
+  });
+  const runProgram = async (command: readonly string[]) => ({ exitCode: 0, output: `${command.join(" ")}\n` });
+  const logFile = `${identity.logDirectory}/who.log`;
+  const withCollector = async (args: readonly string[]) => {
+    const directory = temporaryDirectory("diags");
+    const asked: string[] = [];
+    const server = Bun.serve({
+      unix: join(directory.path, "flows.sock"),
+      fetch: ({ url }) => {
+        asked.push(`${new URL(url).pathname}${new URL(url).search}`);
+        return new Response(url.endsWith("last=0") ? `${LOSSES}\n` : `{"flow":${FLOW}}\n${LOSSES}\n`);
+      },
+    });
+    try {
+      const env = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: directory.path };
+      const files = { [logFile]: `${FLOW}\n`, "/proc/sys/net/netfilter/nf_conntrack_acct": "1\n" };
+      return { ...(await archiveOf(["node", "diags", ...args], { files, runProgram, env })), asked };
+    } finally {
+      await server.stop(true);
+      directory.remove();
+    }
+  };
+
+  test("are settings, losses and the size of the history, but no flow, wherever the flows are logged", async () => {
+    const { files, asked } = await withCollector([]);
+
+    expect(asked).toEqual(["/flows?last=0"]);
+    expect(files.get("flow-losses.jsonl")).toBe(`${LOSSES}\n`);
+    expect(files.get("flow-history.txt")).toBe(`ls -l ${FLOW_HISTORY_DIRECTORY}\n`);
+    expect(files.get("node-agent-configurations.yaml")).toContain("get nodeagentconfigurations");
+    expect(files.get("settings.txt")).toContain("net.netfilter.nf_conntrack_acct = 1");
+    expect([...files.values()].join("")).not.toContain("192.0.2.7");
+    expect(files.get("missing.txt")).toContain(`${logFile}: it has flows, which are collected with --flows alone`);
+  });
+
+  test("are the flows of a time if they are asked for", async () => {
+    const { files, asked } = await withCollector(["--flows", "10m"]);
+
+    expect(asked[1]).toBe(`/flows?since=${Date.UTC(2026, 0, 2, 2, 54, 5)}&last=10000`);
+    expect(files.get("flows.jsonl")).toContain("192.0.2.7");
+    expect((await runInside(["node", "diags", "--flows", "soon"])).code).toBe(EXIT_USAGE);
+  });
+
+  test("are named as missing on a node that records none", async () => {
+    const env = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: "/nonexistent" };
+    const { files } = await archiveOf(["node", "diags"], { runProgram, env });
+
+    expect(files.get("missing.txt")).toContain("losses of flows: this node records none");
+  });
+});
+
+describe("flows in cluster diags", () => {
+  const LOSSES = `{"losses":{"node":"n1","kernelOverruns":7}}\n`;
+  const api = "/apis/apiregistration.k8s.io/v1/apiservices/v1.flows.vendor.org";
+  const archive = (args: readonly string[], isOn: boolean) => {
+    const { client } = fakeCluster({
+      objects: isOn ? { [api]: { metadata: { name: "v1.flows.vendor.org" }, status: { conditions: [] } } } : {},
+      respond: ({ path, query = {} }) =>
+        path.endsWith("/flows") ? { status: 200, text: query["last"] === "0" ? LOSSES : `{"flow":{}}\n` } : undefined,
+    });
+    return archiveOf(["cluster", "diags", ...args], { openKubeClient: async () => client, env: { KUBECONFIG: "/k" } });
+  };
+
+  test("are what is missing, and the flows only if they are asked for", async () => {
+    const [usual, whole, off] = [
+      await archive([], true),
+      await archive(["--flows", "1h"], true),
+      await archive([], false),
+    ];
+
+    expect(usual.files.get("flows/losses.jsonl")).toBe(LOSSES);
+    expect(usual.files.get("flows/api.json")).toContain("conditions");
+    expect(usual.files.has("resources/nodeagentconfigurations.json")).toBe(true);
+    expect(usual.files.has("flows/flows.jsonl")).toBe(false);
+    expect(whole.files.get("flows/flows.jsonl")).toContain("flow");
+    expect([...off.files.keys()].filter((path) => path.startsWith("flows/"))).toEqual([]);
+    expect(off.files.get("missing.txt")).toContain("APIService v1.flows.vendor.org: there is none: flows are off");
   });
 });
 

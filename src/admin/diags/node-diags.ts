@@ -1,17 +1,22 @@
+import { FLOW_HISTORY_DIRECTORY } from "../../config/config-files.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { describeFailure } from "../../errors.ts";
+import { isFlowLine } from "../../flows/flow-answer.ts";
 import { identity } from "../../identity.ts";
 import { HIDDEN } from "../../redaction.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { CONFIG_FILE, OTHER_CONFIG_FILE } from "../datastore/options.ts";
+import { linesOfNode } from "../flows/flow-access.ts";
 import { EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
 import type { Call, Clock, Files, Host, HostAccess, HostNetwork } from "../main/context.ts";
 import { type Collected, type Missing, writeArchive } from "./archive.ts";
+import { FLOWS_OPTION, flowsTime, MOST_FLOWS } from "./options.ts";
 import type { ArchivedFile } from "./tar.ts";
 
 export async function run(context: HostAccess & Clock, given: Given): Promise<ExitCode> {
   const logs = given.values.get("log-dir") ?? identity.logDirectory;
-  await writeArchive(await collect(context, logs), context, given);
+  const flows = flowsTime(given);
+  await writeArchive(await collect(context, logs, flows), context, given);
   return EXIT_OK;
 }
 
@@ -33,6 +38,8 @@ const PROGRAMS: readonly (readonly [file: string, command: readonly string[]])[]
   ["ip6tables.txt", ["ip6tables-save"]],
   ["ipsets.txt", ["ipset", "list"]],
   ["sockets.txt", ["ss", "-natup"]],
+  ["flow-history.txt", ["ls", "-l", FLOW_HISTORY_DIRECTORY]],
+  ["node-agent-configurations.yaml", [identity.adminTool, "get", "nodeagentconfigurations", "--output", "yaml"]],
   ["journal.txt", ["journalctl", "--no-pager", "--unit", identity.nodeAgent, "--lines", "20000"]],
 ];
 
@@ -44,9 +51,16 @@ const SETTINGS = [
   "net/ipv4/conf/default/rp_filter",
   "net/netfilter/nf_conntrack_max",
   "net/netfilter/nf_conntrack_count",
+  "net/netfilter/nf_conntrack_acct",
+  "net/netfilter/nf_conntrack_timestamp",
+  "net/netfilter/nf_conntrack_events",
 ];
 
-async function collect(context: HostAccess & Clock, logs: string): Promise<Collected> {
+async function collect(
+  context: HostAccess & Clock,
+  logs: string,
+  flowMilliseconds: number | undefined,
+): Promise<Collected> {
   const files: ArchivedFile[] = [];
   const missing: Missing[] = [];
   const add = async (path: string, what: string, read: () => Promise<string>) => {
@@ -64,6 +78,12 @@ async function collect(context: HostAccess & Clock, logs: string): Promise<Colle
   for (const [path, read] of reports(context))
     await add(path, path, async () => `${JSON.stringify(await read(), undefined, 2)}\n`);
   await add("settings.txt", "settings of the kernel", () => settings(context));
+  // Losses and problems; the last ones of no flows.
+  await add("flow-losses.jsonl", "losses of flows", () => flowLines(context, { last: "0" }));
+  if (flowMilliseconds !== undefined) {
+    const since = `${context.now().getTime() - flowMilliseconds}`;
+    await add("flows.jsonl", "flows", async () => endOf(await flowLines(context, { since, last: MOST_FLOWS })));
+  }
   const adding = { context, add, missing };
   await addFolder(NETWORK_CONFIG_DIRECTORY, isNetworkConfig, adding, 1);
   await addFolder(identity.configDirectory, isToolConfig, adding, 1);
@@ -78,6 +98,18 @@ function reports(context: Host & HostNetwork): readonly (readonly [string, () =>
     ["host.json", () => context.readHostFacts()],
     ["kernel-features.json", () => context.readKernelFeatures()],
   ];
+}
+
+/** As a program of the host. */
+const FLOWS_MILLISECONDS = 30_000;
+
+async function flowLines(context: Call, parameters: Readonly<Record<string, string>>): Promise<string> {
+  const limit = AbortSignal.timeout(FLOWS_MILLISECONDS);
+  const signal = AbortSignal.any([context.signal, limit]);
+  const lines = await linesOfNode({ env: context.env, signal }, parameters);
+  if (limit.aborted) throw new Error("the node agent did not answer in time");
+  if (lines === undefined) throw new Error("this node records none");
+  return lines.map((line) => `${line}\n`).join("");
 }
 
 async function outputOf(context: Host, command: readonly string[]): Promise<string> {
@@ -129,7 +161,13 @@ async function addFolder(folder: string, isKnown: IsKnown, adding: Adding, depth
   }
   if (names === undefined) {
     if (isKnown(folder))
-      await add(folder.replace(/^\//, ""), folder, async () => endOf(await context.readFile(folder)));
+      await add(folder.replace(/^\//, ""), folder, async () => {
+        const text = await context.readFile(folder);
+        // `flowLogFile` may have any name.
+        if (isFlowLine(text.slice(0, text.indexOf("\n") + 1 || undefined)))
+          throw new Error(`it has flows, which are collected with --${FLOWS_OPTION.name} alone`);
+        return endOf(text);
+      });
     else missing.push({ what: "a file of an unknown kind", reason: folder });
     return;
   }

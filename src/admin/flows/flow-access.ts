@@ -43,6 +43,16 @@ export async function withFlows<Result>(
   }
 }
 
+/** Lines of JSON, as the collector of this node sends them; `undefined`: it records no flows. Throws if it does not answer. */
+export async function linesOfNode(
+  { env, signal }: Pick<Call, "env" | "signal">,
+  parameters: Parameters,
+): Promise<readonly string[] | undefined> {
+  const socket = flowSocketPath(env);
+  if (statusAt(socket) === undefined) return undefined;
+  return await Array.fromAsync(askNode(socket, { path: "flows", parameters, stop: signal }));
+}
+
 type Source = { readonly note?: string } & (
   | { readonly kind: "node"; readonly socket: string }
   | { readonly kind: "cluster" }
