@@ -18,6 +18,12 @@ export function resourceValue(kind: string, name: string, spec: object, more: ob
   return JSON.stringify({ apiVersion: API_VERSION, kind, metadata, spec });
 }
 
+/** Every field about flows, each with another value than by default. */
+export const FLOW_SETTINGS = {
+  ...{ flows: "Enabled", flowHistoryAge: "48h", flowHistoryMegabytes: 50, flowLogFile: "/var/log/flows.json" },
+  ...{ flowsPerSecond: 700, flowDeniedPerSecond: 20 },
+} as const;
+
 /** Returns the address of each pod, by its handle. */
 export async function fillEtcd(store: Datastore, pods = 12): Promise<ReadonlyMap<string, string>> {
   const put = async (plural: string, kind: string, name: string, spec: object, more: { namespace?: string } = {}) => {
@@ -32,7 +38,10 @@ export async function fillEtcd(store: Datastore, pods = 12): Promise<ReadonlyMap
     const bgp = { ipv4Address: name === FIRST ? "192.0.2.1/24" : "192.0.2.2/24" };
     await put("nodes", "Node", name, { bgp, orchRefs: [{ orchestrator: "k8s", nodeName }] });
   }
-  await put("nodeagentconfigurations", "NodeAgentConfiguration", `node.${FIRST}`, { routing: "Disabled" });
+  await put("nodeagentconfigurations", "NodeAgentConfiguration", `node.${FIRST}`, {
+    routing: "Disabled",
+    ...FLOW_SETTINGS,
+  });
   await put("hostendpoints", "HostEndpoint", "one-all", { node: FIRST, interfaceName: "*" });
   await put("bgppeers", "BGPPeer", "peer", { node: SECOND, peerIP: "192.0.2.9", asNumber: 64512 });
   await put("globalnetworkpolicies", "GlobalNetworkPolicy", "allow", { selector: "all()", types: ["Ingress"] });

@@ -14,7 +14,7 @@ import { openKubeClient } from "../../src/kube/client.ts";
 import { type AdminSurroundings, runInside } from "../support/admin-context.ts";
 import { means, request, textsOf } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
-import { fillEtcd } from "../support/migration-source.ts";
+import { FLOW_SETTINGS, fillEtcd } from "../support/migration-source.ts";
 import { testNeeding } from "../support/needs.ts";
 import { storeAround } from "../support/wrapped-store.ts";
 
@@ -128,6 +128,8 @@ describe("the data of a cluster on etcd", () => {
           used.add(address);
         }
         expect(findProblems(await readAllRecords(store))).toEqual([]);
+        const { spec } = await server.get<{ readonly spec: object }>("nodeagentconfiguration", "node.one");
+        expect(spec).toMatchObject(FLOW_SETTINGS);
       } finally {
         await store.close();
       }

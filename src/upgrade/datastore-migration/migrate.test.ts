@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { means, request, textsOf } from "../../../test/support/ipam.ts";
 import { type Around, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
-import { fillEtcd, resourceValue } from "../../../test/support/migration-source.ts";
+import { FLOW_SETTINGS, fillEtcd, resourceValue } from "../../../test/support/migration-source.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
@@ -113,6 +113,9 @@ describe("an import", () => {
     const store = open();
     expect(await importData(store, file, quiet)).toEqual([]);
     expect(await checkData(store, file)).toEqual([]);
+    const settings = resourceKey("nodeagentconfigurations", { name: "node.one" });
+    const { answers } = await store.read([{ kind: "key", key: settings }]);
+    expect(JSON.parse(answers[0]?.[0]?.value ?? "{}").spec).toMatchObject(FLOW_SETTINGS);
     expect(api.object("/api/v1/nodes/one")?.metadata["labels"]).toEqual({ role: "w" });
     expect(JSON.stringify(api.object("/api/v1/nodes/one"))).toContain("192.0.2.1/24");
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { flowsSchema } from "../../../model/installation/flows.ts";
 import type { KubeObject } from "../../../release/kube-object.ts";
 import { installationSchema, translateInstallation } from "../../operator-install/translate-installation.ts";
 import { translateValues } from "./translate-values.ts";
@@ -76,6 +77,16 @@ describe("translateInstallation()", () => {
       "Installation default: spec.componentResources[0]",
       "Installation default: spec.vendorNetwork.ipPools[0].assignmentMode",
     ]);
+  });
+
+  test("keeps every setting of flows", () => {
+    const flows = {
+      ...{ mode: "Enabled", historyMegabytes: 50, historyAge: "48h", logFile: "/var/log/flows.json" },
+      ...{ flowsPerSecond: 700, deniedPerSecond: 20 },
+    };
+    expect(Object.keys(flows).toSorted()).toEqual(Object.keys(flowsSchema.entries).toSorted());
+    const { spec, obstacles } = translateInstallation({ ...FORMER_SPEC, flows }, SCHEMA, PLACE);
+    expect([spec["flows"], obstacles]).toEqual([flows, []]);
   });
 
   test("is the same when it is done again", () => {

@@ -21,6 +21,12 @@ describe("nextSpec()", () => {
     });
   });
 
+  test("settings without a variable stay, those of flows too", () => {
+    const spec = { flows: "Enabled", flowHistoryMegabytes: 50, flowLogFile: "/var/log/flows.json" } as const;
+
+    expect(nextSpec(spec, { settings: { healthPort: 9199 } })).toEqual({ ...spec, healthPort: 9199 });
+  });
+
   test("a default of earlier releases is written only if the resource has no value", () => {
     const wanted = { settings: {}, formerDefaults: { defaultEndpointToHostAction: "Drop" } } as const;
 
