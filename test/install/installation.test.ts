@@ -11,6 +11,7 @@ import { testNeeding } from "../support/needs.ts";
 import { untilInstalled } from "../support/operator-install.ts";
 import { pollUntil } from "../support/poll.ts";
 import { loadImageOnPage, openInstallPage, typeOnPage, unknownMakeTargets } from "./install-page.ts";
+import { installedFlowsTests } from "./installed-flows.ts";
 import {
   expectNothingLeft,
   expectPermitted,
@@ -128,6 +129,8 @@ describe("an Installation", () => {
       await host.must(["kill", "-CONT", agent]);
     }
   });
+
+  installedFlowsTests(testCluster, () => installed);
 
   testCluster("leaves nothing on the nodes when it is deleted, and keeps the pools", async () => {
     await installed.pods.removeAll();
