@@ -134,7 +134,7 @@ function endsWithRefusal(rules: readonly NftRule[]): boolean {
 function isRefusal(expression: Expression): boolean {
   if (expression.kind === "target") return expression.name === "REJECT";
   if (expression.kind === "verdict") return expression.verdict.kind === "drop";
-  return expression.kind === "other" && expression.name === "reject";
+  return expression.kind === "reject";
 }
 
 /** Someone thought of them: what the rule does is their decision. */

@@ -3,7 +3,7 @@ import { addressBytes } from "../../src/ip/address.ts";
 import { isKernelError } from "../../src/linux/kernel-error.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { commit, readGeneration, tryCommit } from "../../src/linux/nftables/commit.ts";
-import type { Expression } from "../../src/linux/nftables/expression.ts";
+import { type Expression, ICMPX_CODE } from "../../src/linux/nftables/expression.ts";
 import { prefixElements, rangeElements } from "../../src/linux/nftables/intervals.ts";
 import {
   loadAddress,
@@ -313,6 +313,12 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
         },
         {
           chain: "host",
+          expressions: [...matchProtocol(6), { kind: "counter" }, { kind: "reject", type: "tcp reset", code: 0 }],
+        },
+        { chain: "host", expressions: [{ kind: "reject", type: "icmpx", code: ICMPX_CODE.adminProhibited }] },
+        { chain: "host", expressions: [...matchFamily(6), { kind: "reject", type: "icmp", code: 4 }] },
+        {
+          chain: "host",
           expressions: [
             { kind: "immediate", to: 0, value: hostNumber(5) },
             { kind: "set-meta", key: "mark", from: 0 },
@@ -450,6 +456,9 @@ const POLICY_LINES = [
   "iifname . ip saddr != @spoof drop",
   'ip saddr @members tcp dport 8000-8010 accept comment "default.web ingress 0"',
   "ip6 saddr @nets ip6 daddr fd00:1:8000::/33 limit rate 10/minute",
+  "meta l4proto tcp counter packets 0 bytes 0 reject with tcp reset",
+  "\t\treject with icmpx admin-prohibited",
+  "reject with icmpv6 port-unreachable",
 ];
 
 type Rule = Ruleset["rules"][number];

@@ -9,6 +9,7 @@ import {
   LIMIT_UNIT,
   META_KEY,
   PAYLOAD_BASE,
+  REJECT_TYPE,
   type Register,
 } from "./expression.ts";
 import { EXPRESSION } from "./expression-wire.ts";
@@ -46,6 +47,7 @@ const READERS: Readonly<Record<string, Reader | undefined>> = {
   fib: readFib,
   log: readLog,
   limit: readLimit,
+  reject: readReject,
   target: readTarget,
   masq: () => ({ kind: "masquerade" }),
   counter: () => ({ kind: "counter" }),
@@ -172,6 +174,11 @@ function readLimit(fields: Fields): Expression | undefined {
   return { kind: "limit", rate, per, burst };
 }
 
+function readReject(fields: Fields): Expression | undefined {
+  const type = keyOf(REJECT_TYPE, fields.number(EXPRESSION.reject.type));
+  return type === undefined ? undefined : { kind: "reject", type, code: fields.byte(EXPRESSION.reject.code) ?? 0 };
+}
+
 /** The attributes of one instruction, by number. */
 class Fields {
   readonly #values = new Map<number, Uint8Array>();
@@ -182,6 +189,10 @@ class Fields {
 
   number(type: number): number | undefined {
     return this.#view(type)?.getUint32(0);
+  }
+
+  byte(type: number): number | undefined {
+    return this.#view(type)?.getUint8(0);
   }
 
   short(type: number): number | undefined {

@@ -16,5 +16,6 @@ export const EXPRESSION = {
   log: { group: 1, prefix: 2, level: 5 },
   /** A target of iptables. */
   target: { name: 1 },
+  reject: { type: 1, code: 2 },
   limit: { rate: 1, unit: 2, burst: 3, type: 4, flags: 5 },
 } as const;

@@ -9,6 +9,7 @@ import {
   LIMIT_UNIT,
   META_KEY,
   PAYLOAD_BASE,
+  REJECT_TYPE,
   type Register,
 } from "./expression.ts";
 import { EXPRESSION } from "./expression-wire.ts";
@@ -108,6 +109,10 @@ function writeBody(writer: MessageWriter, expression: Expression, set: SetHandle
       break;
     case "limit":
       writeLimit(writer, expression);
+      break;
+    case "reject":
+      writer.u32Big(EXPRESSION.reject.type, REJECT_TYPE[expression.type]);
+      writer.u8(EXPRESSION.reject.code, expression.code);
       break;
     case "counter":
       if (expression.bytes !== undefined) writer.u64Big(EXPRESSION.counter.bytes, BigInt(expression.bytes));

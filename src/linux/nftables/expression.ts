@@ -35,6 +35,9 @@ export const PAYLOAD_BASE = { link: 0, network: 1, transport: 2 } as const;
 export const COMPARISON = { equal: 0, different: 1, less: 2, lessOrEqual: 3, greater: 4, greaterOrEqual: 5 } as const;
 export const FIB_RESULT = { oif: 1, oifname: 2, type: 3 } as const;
 export const FIB_FLAG = { saddr: 1, daddr: 2, mark: 4, iif: 8, oif: 16, present: 32 } as const;
+/** `icmpx`: ICMP or ICMPv6, whichever the packet's family has. */
+export const REJECT_TYPE = { icmp: 0, "tcp reset": 1, icmpx: 2 } as const;
+export const ICMPX_CODE = { adminProhibited: 3 } as const;
 export const LIMIT_UNIT = { second: 1, minute: 60, hour: 3600, day: 86400 } as const;
 
 export type Expression =
@@ -111,6 +114,8 @@ export type Expression =
       readonly burst: number;
     }
   | { readonly kind: "notrack" }
+  /** Drops the packet and answers its sender. Only at input, forward and output, and in prerouting; `tcp reset`: 0 as code. */
+  | { readonly kind: "reject"; readonly type: keyof typeof REJECT_TYPE; readonly code: number }
   /** Only when reading: a target of iptables, such as REJECT. */
   | { readonly kind: "target"; readonly name: string }
   /** Only when reading: an instruction that this program does not write. */

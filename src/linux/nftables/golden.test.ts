@@ -10,7 +10,7 @@ import { hostportRuleset, hostportTable } from "../../../test/linux/hostport-rul
 import { address, prefix } from "../../../test/support/ip.ts";
 import { addressBytes } from "../../ip/address.ts";
 import { encodeBatch } from "./batch-writer.ts";
-import type { Expression } from "./expression.ts";
+import { type Expression, ICMPX_CODE } from "./expression.ts";
 import { prefixElements, rangeElements } from "./intervals.ts";
 import {
   loadAddress,
@@ -231,6 +231,12 @@ const GOLDEN: Readonly<Record<string, Golden>> = {
     changes: rule({ kind: "limit", rate: 10n, per: "second", burst: 5 }, accept),
   },
   "add rule inet x c notrack": { changes: rule({ kind: "notrack" }) },
+  "add rule inet x c meta l4proto tcp reject with tcp reset": {
+    changes: rule(...matchProtocol(6), { kind: "reject", type: "tcp reset", code: 0 }),
+  },
+  "add rule inet x c counter reject with icmpx type admin-prohibited": {
+    changes: rule({ kind: "counter" }, { kind: "reject", type: "icmpx", code: ICMPX_CODE.adminProhibited }),
+  },
   "add rule inet x c fib saddr . iif oif missing drop": {
     changes: rule(
       { kind: "fib", result: "oif", by: ["saddr", "iif", "present"], to: 0 },
