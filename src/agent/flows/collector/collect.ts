@@ -27,13 +27,9 @@ import type { FlowSink } from "../flow-sink.ts";
 import { accountingPath, enableConnectionAccounting } from "./connection-accounting.ts";
 import { DeniedPackets } from "./denied-packets.ts";
 import { AddressTexts, EndNames } from "./end-names.ts";
-import {
-  ConnectionFollower,
-  DEFAULT_LIMITS,
-  FlowIds,
-  type FollowedFlows,
-  type FollowLimits,
-} from "./follow-connections.ts";
+import { FlowIds } from "./flow-ids.ts";
+import { ConnectionFollower, DEFAULT_LIMITS, type FollowLimits } from "./follow-connections.ts";
+import type { FollowedFlows } from "./record-queue.ts";
 import { RuleDecisions } from "./rule-decisions.ts";
 
 /** What keeps and serves the records. */

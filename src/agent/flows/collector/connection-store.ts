@@ -127,6 +127,18 @@ export class ConnectionStore {
     return this.heardAt[row] !== 0;
   }
 
+  mark(row: number, bits: number): void {
+    this.marks[row] = (this.marks[row] ?? 0) | bits;
+  }
+
+  unmark(row: number, bits: number): void {
+    this.marks[row] = (this.marks[row] ?? 0) & ~bits;
+  }
+
+  hasMark(row: number, bit: number): boolean {
+    return ((this.marks[row] ?? 0) & bit) !== 0;
+  }
+
   /** Returns whether the row has all of its bits already. */
   addLabel(row: number, label: Uint32Array): boolean {
     let isKnown = true;

@@ -3,7 +3,7 @@ import { type Told, told } from "../../../../test/support/tracked-message.ts";
 import { type PacketHead, readWholeHead } from "../../../linux/packet-head.ts";
 import { DeniedPackets } from "./denied-packets.ts";
 import { AddressTexts, EndNames } from "./end-names.ts";
-import { FlowIds } from "./follow-connections.ts";
+import { FlowIds } from "./flow-ids.ts";
 import { RuleDecisions } from "./rule-decisions.ts";
 
 const START = 1_800_000_000_000;

@@ -17,7 +17,7 @@ import { POINT_CODE, POINTS, type Point } from "../../../policy/point.ts";
 import type { SeenFlow } from "../flow-sink.ts";
 import { hasPorts } from "./connection-record.ts";
 import { type AddressTexts, type EndNames, type NamedEnd, OUTSIDE } from "./end-names.ts";
-import type { FlowIds } from "./follow-connections.ts";
+import type { FlowIds } from "./flow-ids.ts";
 import { directionOf, type RuleDecisions } from "./rule-decisions.ts";
 
 const POINT_OF: ReadonlyMap<string, Point> = new Map(POINTS.map((point) => [POINT_CODE[point], point]));

@@ -4,7 +4,8 @@ import type { EndName } from "../../../flows/collector-messages.ts";
 import type { FlowRecord } from "../../../flows/flow-record.ts";
 import type { TrackedMessage } from "../../../linux/conntrack-message.ts";
 import { AddressTexts, EndNames } from "./end-names.ts";
-import { ConnectionFollower, FlowIds, type FollowLimits } from "./follow-connections.ts";
+import { FlowIds } from "./flow-ids.ts";
+import { ConnectionFollower, type FollowLimits } from "./follow-connections.ts";
 import { RuleDecisions } from "./rule-decisions.ts";
 
 const [TCP, UDP, ICMP] = [6, 17, 1];
