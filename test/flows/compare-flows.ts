@@ -128,7 +128,7 @@ function recordDifferences(
     );
   found.push(...countDifferences(key, connections, records));
   for (const each of records) {
-    found.push(...decisionDifferences(key, each, seen, world));
+    found.push(...decisionDifferences({ key, record: each, asked: connection }, seen, world));
     found.push(...nameDifferences(key, each, seen));
   }
   return found;
@@ -185,15 +185,22 @@ function isRecorded(connection: CapturedConnection, { endAt }: Seen, world: Judg
   return decisions.some(({ comment }) => comment !== undefined);
 }
 
-function decisionDifferences(key: string, record: FlowRecord, { endAt }: Seen, world: JudgedWorld): readonly string[] {
+/** `asked`: to whom the packets went at first, which a record of denied ones may not say. */
+function decisionDifferences(
+  { key, record, asked }: { readonly key: string; readonly record: FlowRecord; readonly asked: CapturedConnection },
+  { endAt }: Seen,
+  world: JudgedWorld,
+): readonly string[] {
   const { protocol, source, destination, backend = destination } = record;
   const [from, to] = [endAt(source.address) ?? "", endAt(backend.address) ?? ""];
+  const isOtherPort = !isIcmp(protocol) && asked.destinationPort !== backend.port;
+  const isTranslated = asked.destination !== backend.address || isOtherPort;
   const packet = judgedPacket(
     {
       ...{ protocol, source: source.address, sourcePort: source.port ?? 0 },
       ...{ destination: backend.address, destinationPort: backend.port ?? 0 },
     },
-    record.backend === undefined ? undefined : { address: destination.address, port: destination.port ?? 0 },
+    isTranslated ? { address: asked.destination, port: asked.destinationPort } : undefined,
   );
   const expected = expectedDecisions({ packet, from, to }, world);
   const verdict = expected.at(-1)?.verdict === "deny" ? "denied" : "allowed";

@@ -33,7 +33,6 @@ export interface Attempt {
   readonly pause?: Promise<void>;
 }
 
-const PATIENCE_MILLISECONDS = 700;
 /** Longer than the repetition of a first packet that is lost on the way. */
 const EXCHANGE_MILLISECONDS = 30_000;
 
@@ -136,14 +135,12 @@ async function exchange({ from, address, port, up, down, pause }: Attempt): Prom
   const write = (socket: Bun.Socket) => {
     left = left.subarray(Math.max(socket.write(left), 0));
   };
-  let isOpen = false;
   const connecting = insideNetns(from.netns, () =>
     Bun.connect({
       hostname: address,
       port,
       socket: {
         open(socket) {
-          isOpen = true;
           write(socket);
           void pause?.then(() => {
             left = message;
@@ -160,12 +157,8 @@ async function exchange({ from, address, port, up, down, pause }: Attempt): Prom
   );
   const stop = () => void connecting.then((socket) => socket.terminate()).catch(() => {});
   connecting.catch(() => over.resolve());
-  const impatient = setTimeout(() => {
-    if (!isOpen) over.resolve();
-  }, PATIENCE_MILLISECONDS);
   const limit = setTimeout(() => over.resolve(), EXCHANGE_MILLISECONDS);
   await over.promise;
-  clearTimeout(impatient);
   clearTimeout(limit);
   stop();
 }
