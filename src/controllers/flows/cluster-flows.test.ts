@@ -5,6 +5,7 @@ import { type FlowQuery, FlowQueryError, type Sight } from "../../flows/flow-que
 import type { FlowEnd, FlowRecord } from "../../flows/flow-record.ts";
 import { readTarget } from "../../flows/flow-request.ts";
 import { visibleMatcher } from "../../flows/visible-flows.ts";
+import { tokenBindingProblem } from "../../kube/server-version.ts";
 import { ClusterFlows, type Reader } from "./cluster-flows.ts";
 
 function podOf(namespace: string, name: string): FlowEnd {
@@ -89,13 +90,16 @@ async function ask(
   {
     reader = OF_RED,
     signal = new AbortController().signal,
-  }: { readonly reader?: Reader; readonly signal?: AbortSignal } = {},
+    noLinks,
+  }: { readonly reader?: Reader; readonly signal?: AbortSignal; readonly noLinks?: string } = {},
 ): Promise<readonly FlowAnswer[]> {
   const flows = new ClusterFlows({
-    links: { all: nodes as never, onLink: () => ({ [Symbol.dispose]: () => {} }) },
-    expectedNodes: async () => ({ nodes: nodes.map(({ node }) => node) }),
-    // So that what is asked for from some time before a review on is everything.
-    now: () => 30_000,
+    links: { all: noLinks === undefined ? (nodes as never) : [], onLink: () => ({ [Symbol.dispose]: () => {} }) },
+    expectedNodes: async () => ({
+      nodes: nodes.map(({ node }) => node),
+      ...(noLinks === undefined ? {} : { problem: noLinks }),
+    }),
+    now: () => 0,
     patience: 60_000,
   });
   const answers: FlowAnswer[] = [];
@@ -206,8 +210,8 @@ describe("the flows of a reader who does not see everything", () => {
       ["blue", "red"],
       ["red"],
     ]);
-    // Without the last ones of the past, from some time before the review on.
-    expect(node.asked[1]).toMatchObject({ query: { since: expect.any(Number) } });
+    // Without the last ones of the past, and not from before the question on.
+    expect(node.asked[1]).toMatchObject({ query: { since: 0 } });
     expect(node.asked[1]).not.toMatchObject({ query: { last: 1 } });
   });
 });
@@ -227,6 +231,16 @@ test.each([
 
   expect(idsIn(answers)).toEqual([]);
   expect(messagesIn(answers)).toEqual(["the answer is not complete: it took too long"]);
+});
+
+test("why no node can have a link is said once, to every reader", async () => {
+  const nodes = [history("n1", 1, () => true), history("n2", 1, () => true)];
+  const noLinks = tokenBindingProblem("v1.30.14") ?? "";
+  expect(noLinks).toContain("v1.30.14");
+  for (const reader of [OF_ALL, OF_RED])
+    expect(messagesIn(await ask(nodes, flowsAsked({}), { reader, noLinks }))).toEqual([noLinks]);
+  for (const version of ["v1.31.0", "v1.37.0+k3s1", "unknown", ""])
+    expect(tokenBindingProblem(version)).toBeUndefined();
 });
 
 test("the name of a node tells nobody that it exists who may not list nodes", async () => {

@@ -146,7 +146,8 @@ export class ClusterFlows {
       if (stop.aborted || sameSight(next.sight, round.asked.sight)) return;
       round.asked = next;
       round.show = visibleAnswers(next);
-      const from = reviewed - STALE_MILLISECONDS;
+      // What was before the question is the past, of which only so much was asked for.
+      const from = Math.max(since, reviewed - STALE_MILLISECONDS);
       if (isPast) round.changedSince ??= from;
       else askAgain(from);
     });
