@@ -79,9 +79,15 @@ const LONGEST_DELAY_SECONDS = 6;
 
 export async function measureCollector(site: FlowSite, load: Load, seconds: number): Promise<ObserverResult> {
   const since = Date.now();
+  // Sums are of whole minutes, and losses of all loads.
+  const before = await site.seenSince(since);
   const observed = await observe(site.collector(), load, { site, seconds });
-  const { count, losses } = await site.seenSince(since);
-  return { observer: "collector", ...observed, seen: count, losses };
+  const after = await site.seenSince(since);
+  const losses = Array.from(after.losses, ([name, value]) => [name, value - (before.losses.get(name) ?? 0)] as const)
+    .filter(([, value]) => value > 0)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
+  return { observer: "collector", ...observed, seen: after.count - before.count, losses };
 }
 
 export async function measurePoll(site: FlowSite, load: Load, seconds: number): Promise<ObserverResult> {

@@ -14,14 +14,19 @@ export const SERVER_PORT = 80;
 /** Nobody answers there: the server drops what comes to it. The policy accepts it. */
 export const SCANNED_PORTS = { first: 10_001, count: 50_000 } as const;
 
+export interface Seen {
+  readonly count: number;
+  readonly losses: ReadonlyMap<string, number>;
+}
+
 export interface FlowSite extends AsyncDisposable {
   readonly host: Host;
   readonly client: PodEnd;
   readonly server: PodEnd;
   /** Of the collector, as this process sees it. */
   collector(): number;
-  /** How many connections it has seen since then, also those that are only summed, and its losses in words. */
-  seenSince(time: number): Promise<{ readonly count: number; readonly losses: string }>;
+  /** How many connections it has seen since then, also those that are only summed, and its losses. */
+  seenSince(time: number): Promise<Seen>;
 }
 
 export async function openFlowSite(flows: "Enabled" | "Disabled"): Promise<FlowSite> {
@@ -54,8 +59,7 @@ export async function openFlowSite(flows: "Enabled" | "Disabled"): Promise<FlowS
       const answers = await askCollector(host, `/rollups?since=${time}`);
       const count = answers.reduce((sum, answer) => sum + ("rollup" in answer ? answer.rollup.flows : 0), 0);
       const { losses } = await askFlows(host, "last=1");
-      const lost = Object.entries(losses).filter(([name, value]) => value !== 0 && name !== "node");
-      return { count, losses: lost.map(([name, value]) => `${name} ${value}`).join(", ") };
+      return { count, losses: new Map(Object.entries(losses).map(([name, value]) => [name, Number(value)])) };
     },
     [Symbol.asyncDispose]: () => policies[Symbol.asyncDispose](),
   };
