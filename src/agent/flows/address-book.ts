@@ -8,7 +8,7 @@
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { EndName } from "../../flows/collector-messages.ts";
-import { identity } from "../../identity.ts";
+import { nameOfWorkload, ownLabels } from "../../flows/flow-packet.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { parsePrefixOrAddress } from "../../ip/prefix.ts";
 import { type ContainerLabels, inheritedContainerLabels } from "../../model/container-labels.ts";
@@ -20,7 +20,6 @@ import type { Node } from "../../model/node.ts";
 import { ownerOfEndpoint } from "../../model/pod-owner.ts";
 import type { ServiceAddresses } from "../../model/service-addresses.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import { parseWorkloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { Holders, NetworkIndex } from "./holders.ts";
 import {
   endpointAddresses,
@@ -189,15 +188,12 @@ export class AddressBook {
   }
 
   private nameOfEndpoint(endpoint: WorkloadEndpoint): EndName {
-    const { metadata, spec } = endpoint;
-    const named = parseWorkloadEndpointName(metadata.name);
-    const isPod = named?.orchestrator === "k8s";
-    const owner = isPod ? ownerOfEndpoint(endpoint) : undefined;
+    const { spec } = endpoint;
+    const named = nameOfWorkload(endpoint);
+    const owner = named.kind === "pod" ? ownerOfEndpoint(endpoint) : undefined;
     const labels = this.labelsOf(endpoint);
     return {
-      kind: isPod ? "pod" : "container",
-      ...(isPod && metadata.namespace !== undefined ? { namespace: metadata.namespace } : {}),
-      name: isPod ? named.workload : (spec.workload ?? named?.workload.slice(0, SHORT_ID) ?? metadata.name),
+      ...named,
       ...(owner === undefined ? {} : { owner }),
       ...(labels === undefined ? {} : { labels }),
       ...(spec.node === undefined ? {} : { node: spec.node }),
@@ -352,21 +348,12 @@ export class AddressBook {
   }
 }
 
-const SHORT_ID = 12;
-
 function nameIn({ metadata }: WorkloadEndpoint): string {
   return metadata.name;
 }
 
 function titleOf({ metadata: { name, namespace } }: AnySet): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
-}
-
-/** Without those that the product sets, which say what other fields say. */
-function ownLabels(labels: Readonly<Record<string, string>> | undefined): EndName["labels"] {
-  if (labels === undefined) return undefined;
-  const own = Object.entries(labels).filter(([label]) => !label.startsWith(identity.labelPrefix));
-  return own.length === 0 ? undefined : Object.fromEntries(own);
 }
 
 /** Also in a key with protocol and port. */
