@@ -191,8 +191,11 @@ async function expectSame(site: FlowSite, round: number, traffic: () => Promise<
       site.captures,
       ([name, capture]) => [name, connectionsIn(capture.packets().slice(offsets.get(name)))] as const,
     );
-    const records = flows.filter(({ start }) => start >= since);
-    return differences({ records, connections: new Map(connections), endAt: site.endAt }, world);
+    const records = flows.filter(({ start, end, icmp, state }) => {
+      const isRepeatedPing = icmp !== undefined && state === "denied" && end >= since;
+      return start >= since || isRepeatedPing;
+    });
+    return differences({ records, connections: new Map(connections), since, endAt: site.endAt }, world);
   };
   let found: readonly string[] = [];
   const isSame = async () => {

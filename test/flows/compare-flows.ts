@@ -10,6 +10,8 @@ export interface Seen {
   /** By the end on whose link they were captured. */
   readonly connections: ReadonlyMap<string, readonly CapturedConnection[]>;
   readonly records: readonly FlowRecord[];
+  /** Of the captures. Pings that the same rule denied shortly before are in the same record. */
+  readonly since: number;
   /** `x/a`, `host`, `outside`, `side`; undefined for another address. */
   readonly endAt: (address: string) => string | undefined;
 }
@@ -126,7 +128,7 @@ function recordDifferences(
     found.push(
       `${key}: ${connections.length} connections, ${records.length} records: ${records.map(textOf).join("; ")}`,
     );
-  found.push(...countDifferences(key, connections, records));
+  if (records.every(({ start }) => start >= seen.since)) found.push(...countDifferences(key, connections, records));
   for (const each of records) {
     found.push(...decisionDifferences({ key, record: each, asked: connection }, seen, world));
     found.push(...nameDifferences(key, each, seen));
