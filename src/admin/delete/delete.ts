@@ -32,7 +32,7 @@ export async function run(context: DatastoreAccess & Host & Clock, given: Given)
 
 const ABSENCE_SWITCHES = ["ignore-not-found", "skip-not-exists"];
 
-async function deleteOne(
+export async function deleteOne(
   store: Datastore,
   target: DeletionTarget,
   { context, given }: { readonly context: Call & Terminal & Clock; readonly given: Given },

@@ -10,6 +10,8 @@ import { identity } from "../../identity.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
+import { networkPolicy } from "../../model/network-policy.ts";
+import { convertPolicy } from "../../model/orchestrator-policy.ts";
 import { formatProblem, type Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
@@ -27,6 +29,8 @@ export interface GivenResource {
   readonly kind: AdminKind;
   readonly name: ResourceName;
   readonly resource: Resource;
+  /** A policy of the orchestrator, as it is converted when it is read: it cannot be written. */
+  readonly ofOrchestrator?: true;
 }
 
 export interface Manifest {
@@ -35,9 +39,15 @@ export interface Manifest {
   readonly text: string;
 }
 
-/** `namespace`: of all namespaced resources; if absent, resources without a namespace are in the default one. */
-export function decodeManifests(manifests: readonly Manifest[], namespace?: string): readonly GivenResource[] {
-  const decoded = manifests.flatMap((manifest) => decodeManifest(manifest, namespace));
+export interface Reading {
+  /** Of all namespaced resources; if absent, resources without a namespace are in the default one. */
+  readonly namespace?: string | undefined;
+  /** Whether policies of the orchestrator are read too. */
+  readonly withOrchestrators?: true;
+}
+
+export function decodeManifests(manifests: readonly Manifest[], reading: Reading = {}): readonly GivenResource[] {
+  const decoded = manifests.flatMap((manifest) => decodeManifest(manifest, reading));
   const problems = decoded.flatMap((each) => (each.ok ? [] : each.problems));
   if (problems.length > 0) {
     throw new PluginError("resource-invalid", `Cannot use the given resources:\n  ${problems.join("\n  ")}`);
@@ -45,8 +55,8 @@ export function decodeManifests(manifests: readonly Manifest[], namespace?: stri
   return decoded.flatMap((each) => (each.ok ? [each.given] : []));
 }
 
-function decodeManifest(manifest: Manifest, namespace: string | undefined): readonly Decoded[] {
-  return parseManifest(manifest).map((each) => (each.ok ? decodeDocument(each, namespace) : each));
+function decodeManifest(manifest: Manifest, reading: Reading): readonly Decoded[] {
+  return parseManifest(manifest).map((each) => (each.ok ? decodeDocument(each, reading) : each));
 }
 
 type Parsed =
@@ -125,7 +135,7 @@ type Decoded =
 
 function decodeDocument(
   { value: document, placeOf }: Extract<Parsed, { ok: true }>,
-  namespace: string | undefined,
+  { namespace, withOrchestrators }: Reading,
 ): Decoded {
   const refuse = (problems: readonly Problem[], hint = ""): Decoded => ({
     ok: false,
@@ -138,6 +148,17 @@ function decodeDocument(
   const kind = findKind(ADMIN_KINDS, word);
   const otherGroupHint = otherGroupOf(document) === undefined ? "" : OTHER_GROUP_HINT;
   if (!kind) return refuse([at("kind", unknownKind(word))], otherGroupHint);
+  if (withOrchestrators === true && word === networkPolicy.kind && ORCHESTRATOR_POLICY.has(document["apiVersion"])) {
+    const { metadata, spec } = document;
+    if (!isObject(metadata) || typeof metadata["name"] !== "string")
+      return refuse([at("metadata.name", "is required")]);
+    const { name, namespace: own } = metadata;
+    const problem = conflict(own, namespace);
+    if (problem !== undefined) return refuse([problem]);
+    const place = typeof own === "string" ? own : (namespace ?? USUAL_NAMESPACE);
+    const policy = convertPolicy({ metadata: { name: String(name), namespace: place }, spec });
+    return { ok: true, given: { ...givenResource(kind, policy, place), ofOrchestrator: true } };
+  }
 
   const decoded = kind.codec.decode(document);
   const { apiVersion } = document;
@@ -152,12 +173,15 @@ function decodeDocument(
     const ownHint = ORCHESTRATOR_POLICY.has(apiVersion) ? CONVERT_HINT : otherGroupHint;
     return foreign.length > 0 ? refuse(foreign, ownHint) : refuse(decoded.problems);
   }
-  const { namespace: own } = decoded.value.metadata;
-  if (own !== undefined && namespace !== undefined && own !== namespace) {
-    const message = `does not match --namespace ${namespace}; use --namespace ${own}, or leave it out`;
-    return refuse([{ path: "metadata.namespace", value: own, message }]);
-  }
+  const problem = conflict(decoded.value.metadata.namespace, namespace);
+  if (problem !== undefined) return refuse([problem]);
   return { ok: true, given: givenResource(kind, decoded.value, namespace ?? USUAL_NAMESPACE) };
+}
+
+function conflict(own: unknown, namespace: string | undefined): Problem | undefined {
+  if (own === undefined || namespace === undefined || own === namespace) return undefined;
+  const message = `does not match --namespace ${namespace}; use --namespace ${own}, or leave it out`;
+  return { path: "metadata.namespace", value: own, message };
 }
 
 const ORCHESTRATOR_POLICY: ReadonlySet<unknown> = new Set(["networking.k8s.io/v1", "extensions/v1beta1"]);

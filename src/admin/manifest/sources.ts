@@ -5,14 +5,20 @@ import { quoted } from "../../quote.ts";
 import { type Given, UsageError } from "../main/command.ts";
 import type { Files, Terminal } from "../main/context.ts";
 import { MANIFEST, namespaceOf } from "../resources/reference.ts";
-import { decodeManifests, type GivenResource, type Manifest, parseManifest } from "./manifest.ts";
+import { decodeManifests, type GivenResource, type Manifest, parseManifest, type Reading } from "./manifest.ts";
 import { FILE_OPTION, RECURSIVE_OPTION, SKIP_EMPTY_OPTION } from "./options.ts";
 
 /** A symbolic link may lead back to a directory above it. */
 const DEEPEST_DIRECTORY = 32;
 
-export async function readGivenResources(context: Terminal & Files, given: Given): Promise<readonly GivenResource[]> {
-  return readDecoded(context, given, (manifests) => decodeManifests(manifests, namespaceOf(given)));
+export async function readGivenResources(
+  context: Terminal & Files,
+  given: Given,
+  more: Pick<Reading, "withOrchestrators"> = {},
+): Promise<readonly GivenResource[]> {
+  return readDecoded(context, given, (manifests) =>
+    decodeManifests(manifests, { namespace: namespaceOf(given), ...more }),
+  );
 }
 
 /** A document of any kind, with its place for messages. */

@@ -2,6 +2,7 @@ import { loadOnce } from "../../load-once.ts";
 import type { Command } from "../main/command.ts";
 import { USUAL_NAMESPACE } from "../resources/options.ts";
 import { DEFAULT_COUNT, DEFAULT_SECONDS, FLOW_OPTIONS, PACKET_OPTIONS } from "./options.ts";
+import { WHAT_IF_OPTIONS } from "./what-if/options.ts";
 
 export const policyExplain: Command = {
   kind: "command",
@@ -22,6 +23,8 @@ export const policyExplain: Command = {
     "applies on its side.",
     "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs. If the one of this host",
     "does not run, a note says so.",
+    "With -f and --without it decides as if the resources were applied and deleted; nothing is written. Policies of Kubernetes",
+    "(networking.k8s.io/v1) are taken too.",
   ].join("\n"),
   options: [
     {
@@ -35,6 +38,7 @@ export const policyExplain: Command = {
       summary: "Destination: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
     },
     ...PACKET_OPTIONS,
+    ...WHAT_IF_OPTIONS,
   ],
   needsDatastore: true,
   examples: [
@@ -60,6 +64,10 @@ export const policyExplain: Command = {
       does: "May a client use the published port of a container?",
     },
     { command: "policy explain --from default/client --to 10.0.0.5 --port 443 -o json", does: "As JSON for a script" },
+    {
+      command: "policy explain --from default/client --to default/web --port 80 -f policies/ --without default/old",
+      does: "What would decide with the policies of a directory, and without one that is stored?",
+    },
   ],
   load: loadOnce(() => import("./explain/explain.ts")),
 };

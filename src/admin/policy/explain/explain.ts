@@ -3,6 +3,7 @@ import { type Address, formatAddress } from "../../../ip/address.ts";
 import type { Node } from "../../../model/node.ts";
 import { nodeAgentSettings } from "../../../model/node-agent-configuration.ts";
 import { explain, type Verdict } from "../../../policy/judge/explain.ts";
+import type { AppliedPolicy, ExplainedSide } from "../../../policy/judge/explain-side.ts";
 import type { Packet, PacketRequest } from "../../../policy/judge/packet.ts";
 import { publishedAt, publishedBy } from "../../../policy/judge/published-ports.ts";
 import { type ReadPolicy, readPolicy } from "../../../policy/read-resources.ts";
@@ -14,6 +15,7 @@ import { EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../..
 import type { Call, Clock, DatastoreAccess, Files, Host } from "../../main/context.ts";
 import { withoutReplaced } from "../endpoints-without-container.ts";
 import { type LocalNode, readLocalNode } from "../local-enforcement.ts";
+import { type ChangedResource, hasPlannedChange, readPlannedChange } from "../what-if/planned-change.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 import { type PacketShape, packetShape, requestOf, wantedFamily } from "./packet.ts";
@@ -27,12 +29,14 @@ import {
   placeOf,
   titleOf,
 } from "./peer.ts";
-import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./text.ts";
+import { asIfText, type ExplainedFamily, type ExplainedTarget, explanationText } from "./text.ts";
 
 export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
   const [from, to] = [requireValue(given, "from"), requireValue(given, "to")];
   const [shape, request] = [packetShape(given), requestOf(given)];
-  return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {
+  const plannedIn = await readPlannedChange(context, given);
+  return withDatastoreAndMaybeApi(context, given, async (stored, _settings, openApi) => {
+    const { store, changes } = await plannedIn(stored);
     const read = await readPolicy(store);
     const { hostEndpoints } = read.resources;
     const endpoints = await withoutReplaced(context, read.resources.endpoints, await nodeOrHostName(context, given));
@@ -53,13 +57,33 @@ export async function run(context: DatastoreAccess & Host & Clock, given: Given)
         ? undefined
         : await enforcementWithoutPolicies(read.resources, context);
     const enforced = enforcement === undefined ? explained : explainAll({ ...question, enforcement });
+    const shown = enforced.map((each) => ({ ...each, sides: each.sides.map((side) => withChanges(side, changes)) }));
+    const plan = hasPlannedChange(given) ? changes : undefined;
+    const packets = shown.map(asJson);
     context.stdout(
       wantsJson(given)
-        ? `${JSON.stringify({ packets: enforced.map(asJson) }, undefined, 2)}\n`
-        : enforced.map((each) => explanationText(each, context)).join("\n"),
+        ? `${JSON.stringify({ ...(plan === undefined ? {} : { asIf: plan }), packets }, undefined, 2)}\n`
+        : [
+            ...(plan === undefined ? [] : [asIfText(plan, context)]),
+            ...shown.map((each) => explanationText(each, context)),
+          ].join("\n"),
     );
     return reportUnreadable(context, read.unreadable) || EXIT_OK;
   });
+}
+
+/** Says which of the shown policies are not stored, or stored with another content. */
+function withChanges(side: ExplainedSide, changes: readonly ChangedResource[]): ExplainedSide {
+  const stateOf = ({ kind, namespace, name }: AppliedPolicy) =>
+    changes.find((each) => each.kind === kind && each.namespace === namespace && each.name === name)?.change;
+  return {
+    ...side,
+    policies: side.policies.map((policy) => {
+      const change = stateOf(policy);
+      if (change === undefined) return policy;
+      return { ...policy, outcome: `${policy.outcome}; ${change === "created" ? "not stored" : "stored otherwise"}` };
+    }),
+  };
 }
 
 function requireValue({ values }: Given, name: "from" | "to"): string {

@@ -10,6 +10,7 @@ import { hanging, stdoutPage, wrappedWhole } from "../../terminal/page.ts";
 import { paint } from "../../terminal/paint.ts";
 import { printable } from "../../terminal/printable.ts";
 import { formatRows } from "../../terminal/table.ts";
+import { type ChangedResource, changeWords } from "../what-if/planned-change.ts";
 import { withPort } from "./follow-nat.ts";
 import { packetWords, requestWords } from "./packet.ts";
 import { type PeerPlace, titleOf } from "./peer.ts";
@@ -36,6 +37,11 @@ export interface ExplainedTarget {
   /** The node that does. Absent: that of the source. */
   readonly node?: string;
   readonly hidesSource?: true;
+}
+
+/** What the explanations below assume. */
+export function asIfText(changes: readonly ChangedResource[], context: Call & Terminal): string {
+  return linesOf([["As if", changeWords(changes)]], stdoutPage(context).width);
 }
 
 type Line = readonly [title: string, text: string];
