@@ -4,17 +4,20 @@ import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { findEmptyCriteria } from "./empty-criteria.ts";
 import { selectorField } from "./fields.ts";
+import type { Metadata } from "./metadata.ts";
 import { checkPolicy, policyFields, typesOf } from "./policy-spec.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
-const specSchema = v.object({
+export const globalPolicyFields = {
   ...policyFields,
   namespaceSelector: v.exactOptional(selectorField),
   doNotTrack: v.optional(v.boolean(), false),
   preDNAT: v.optional(v.boolean(), false),
   applyOnForward: v.optional(v.boolean(), false),
-});
+};
+
+const specSchema = v.object(globalPolicyFields);
 
 export type GlobalNetworkPolicySpec = Readonly<v.InferOutput<typeof specSchema>>;
 export type GlobalNetworkPolicy = Resource<"GlobalNetworkPolicy", GlobalNetworkPolicySpec>;
@@ -26,8 +29,12 @@ export const globalNetworkPolicy = defineResource({
   spec: v.optional(specSchema, {}),
   findEmpty: findEmptyCriteria,
   complete: (spec): GlobalNetworkPolicySpec => spec,
-  check: (spec, metadata) => [...checkPolicy(spec, metadata, "global"), ...checkHostOptions(spec)],
+  check: checkGlobalPolicy,
 });
+
+export function checkGlobalPolicy(spec: GlobalNetworkPolicySpec, metadata: Metadata): readonly Problem[] {
+  return [...checkPolicy(spec, metadata, "global"), ...checkHostOptions(spec)];
+}
 
 /** The rules of the CRD have the same ones. */
 export const HOST_OPTION_MESSAGES = {

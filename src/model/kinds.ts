@@ -27,6 +27,12 @@ import { type NodeAgentConfiguration, nodeAgentConfiguration } from "./node-agen
 import type { Problem } from "./problem.ts";
 import { type Profile, profile } from "./profile.ts";
 import type { Resource, ResourceCodec } from "./resource.ts";
+import { type StagedGlobalNetworkPolicy, stagedGlobalNetworkPolicy } from "./staged-global-network-policy.ts";
+import {
+  type StagedKubernetesNetworkPolicy,
+  stagedKubernetesNetworkPolicy,
+} from "./staged-kubernetes-network-policy.ts";
+import { type StagedNetworkPolicy, stagedNetworkPolicy } from "./staged-network-policy.ts";
 import { type Tier, tier } from "./tier.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "./workload-endpoint.ts";
 
@@ -115,6 +121,24 @@ export const GLOBAL_NETWORK_POLICY: PublicKind<GlobalNetworkPolicy> = publicKind
   ["gnp"],
 );
 
+export const STAGED_NETWORK_POLICY: PublicKind<StagedNetworkPolicy> = publicKind(
+  stagedNetworkPolicy,
+  "stagednetworkpolicies",
+  ["snp", "scnp"],
+);
+
+export const STAGED_GLOBAL_NETWORK_POLICY: PublicKind<StagedGlobalNetworkPolicy> = publicKind(
+  stagedGlobalNetworkPolicy,
+  "stagedglobalnetworkpolicies",
+  ["sgnp"],
+);
+
+export const STAGED_KUBERNETES_NETWORK_POLICY: PublicKind<StagedKubernetesNetworkPolicy> = publicKind(
+  stagedKubernetesNetworkPolicy,
+  "stagedkubernetesnetworkpolicies",
+  ["sknp"],
+);
+
 export const NETWORK_SET: PublicKind<NetworkSet> = publicKind(networkSet, "networksets", ["netset", "netsets"]);
 
 export const GLOBAL_NETWORK_SET: PublicKind<GlobalNetworkSet> = publicKind(globalNetworkSet, "globalnetworksets", [
@@ -157,6 +181,9 @@ export const PUBLIC_KINDS: readonly PublicKind[] = [
   CONTAINER_LABELS,
   NETWORK_POLICY,
   GLOBAL_NETWORK_POLICY,
+  STAGED_NETWORK_POLICY,
+  STAGED_GLOBAL_NETWORK_POLICY,
+  STAGED_KUBERNETES_NETWORK_POLICY,
   NETWORK_SET,
   GLOBAL_NETWORK_SET,
   TIER,

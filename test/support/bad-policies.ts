@@ -4,6 +4,10 @@ import type { BadResource } from "./bad-resource.ts";
 
 const POLICY = "NetworkPolicy";
 const GLOBAL = "GlobalNetworkPolicy";
+const STAGED = "StagedNetworkPolicy";
+const STAGED_GLOBAL = "StagedGlobalNetworkPolicy";
+const STAGED_KUBERNETES = "StagedKubernetesNetworkPolicy";
+const DELETION = "is not allowed with stagedAction Delete, which needs no more than the name";
 const allow = (match: object) => ({ ingress: [{ action: "Allow", ...match }] });
 const PORTS = 'needs "protocol" to be TCP, UDP or SCTP; set it';
 const ICMP = 'needs "protocol" to be ICMP or ICMPv6; set it';
@@ -27,6 +31,72 @@ const protocol = (value: unknown, onServer: string): BadResource => ({
 });
 
 export const BAD_POLICIES: readonly BadResource[] = [
+  ...[STAGED, STAGED_GLOBAL, STAGED_KUBERNETES].map((kind) => ({
+    what: "an action that nothing carries out",
+    kind,
+    spec: { stagedAction: "Learn" },
+    path: "spec.stagedAction",
+    message: 'is not allowed; use "Set", "Delete"',
+    onServer: 'spec.stagedAction: Unsupported value: "Learn": supported values: "Set", "Delete"',
+  })),
+  {
+    what: "rules of a deletion",
+    kind: STAGED,
+    spec: { stagedAction: "Delete", tier: "default", egress: [{ action: "Allow" }] },
+    path: "spec.egress",
+    message: `${DELETION} and tier; remove it, or use stagedAction Set`,
+  },
+  {
+    what: "host options of a deletion",
+    kind: STAGED_GLOBAL,
+    spec: { stagedAction: "Delete", applyOnForward: true },
+    path: "spec.applyOnForward",
+    message: DELETION,
+  },
+  {
+    what: "pods of a deletion",
+    kind: STAGED_KUBERNETES,
+    spec: { stagedAction: "Delete", podSelector: { matchLabels: { app: "web" } } },
+    path: "spec.podSelector",
+    message: `${DELETION}; remove it, or use stagedAction Set`,
+  },
+  {
+    what: "ports without a protocol",
+    kind: STAGED,
+    spec: allow({ source: { notPorts: [80] } }),
+    path: "spec.ingress[0].source.notPorts",
+    message: PORTS,
+  },
+  {
+    what: "doNotTrack without applyOnForward",
+    kind: STAGED_GLOBAL,
+    spec: { doNotTrack: true },
+    path: "spec.doNotTrack",
+    message: "needs applyOnForward; set applyOnForward: true",
+  },
+  {
+    what: "a name without the name of its tier",
+    kind: STAGED,
+    spec: { tier: "security", stagedAction: "Delete" },
+    path: "metadata.name",
+    message: 'does not begin with the name of its tier; use "security.bad"',
+  },
+  {
+    what: "a field that the orchestrator's policies do not have",
+    kind: STAGED_KUBERNETES,
+    spec: { selector: "all()" },
+    path: "spec.selector",
+    message: "is not a known field",
+    onServer: 'unknown field "spec.selector"',
+  },
+  {
+    what: "an unknown operator",
+    kind: STAGED_KUBERNETES,
+    spec: { podSelector: { matchExpressions: [{ key: "app", operator: "Like", values: ["web"] }] } },
+    path: "spec.podSelector.matchExpressions[0].operator",
+    message: 'is not allowed; use "In", "NotIn", "Exists", "DoesNotExist"',
+    onServer: 'spec.podSelector.matchExpressions[0].operator: Unsupported value: "Like"',
+  },
   ...BAD_HTTP_RULES,
   {
     what: "an unknown action",
@@ -408,6 +478,44 @@ export const GOOD_POLICIES: readonly Pick<BadResource, "kind" | "name" | "spec">
   },
   { kind: POLICY, name: "http", spec: { ingress: GOOD_HTTP_RULES } },
   { kind: POLICY, name: "empty", spec: {} },
+  {
+    kind: STAGED,
+    name: "tried",
+    spec: {
+      stagedAction: "Set",
+      order: 2.5,
+      selector: "app == 'web'",
+      types: ["Ingress", "Egress"],
+      ingress: [{ action: "Allow", protocol: "TCP", destination: { ports: [80, "1000:2000", "web"] } }],
+      egress: [{ action: "Deny", destination: { nets: ["10.0.0.0/8"] } }],
+    },
+  },
+  { kind: STAGED, name: "tried-deletion", spec: { stagedAction: "Delete", tier: "default" } },
+  {
+    kind: STAGED_GLOBAL,
+    name: "tried",
+    spec: { applyOnForward: true, preDNAT: true, namespaceSelector: "all()", ingress: [{ action: "Allow" }] },
+  },
+  { kind: STAGED_GLOBAL, name: "tried-deletion", spec: { stagedAction: "Delete" } },
+  {
+    kind: STAGED_KUBERNETES,
+    name: "tried",
+    spec: {
+      podSelector: { matchLabels: { app: "web" }, matchExpressions: [{ key: "old", operator: "DoesNotExist" }] },
+      policyTypes: ["Ingress", "Egress"],
+      ingress: [
+        {
+          ports: [{ port: 80 }, { protocol: "TCP", port: "web" }, { protocol: "UDP", port: 1000, endPort: 2000 }],
+          from: [
+            { podSelector: { matchLabels: { app: "front" } }, namespaceSelector: {} },
+            { ipBlock: { cidr: "10.0.0.0/8", except: ["10.1.0.0/16"] } },
+          ],
+        },
+      ],
+      egress: [{ to: [{ namespaceSelector: { matchExpressions: [{ key: "a", operator: "In", values: ["b"] }] } }] }],
+    },
+  },
+  { kind: STAGED_KUBERNETES, name: "tried-deletion", spec: { stagedAction: "Delete", podSelector: {} } },
   {
     kind: GLOBAL,
     name: "hosts",

@@ -46,6 +46,11 @@ export async function fillEtcd(store: Datastore, pods = 12): Promise<ReadonlyMap
   await put("bgppeers", "BGPPeer", "peer", { node: SECOND, peerIP: "192.0.2.9", asNumber: 64512 });
   await put("globalnetworkpolicies", "GlobalNetworkPolicy", "allow", { selector: "all()", types: ["Ingress"] });
   await put("networkpolicies", "NetworkPolicy", "mine", { selector: "all()" }, { namespace: "shop" });
+  const deletion = { stagedAction: "Delete", tier: "default" };
+  await put("stagednetworkpolicies", "StagedNetworkPolicy", "mine", deletion, { namespace: "shop" });
+  await put("stagedglobalnetworkpolicies", "StagedGlobalNetworkPolicy", "deny", { selector: "all()" });
+  const web = { podSelector: { matchLabels: { app: "web" } } };
+  await put("stagedkubernetesnetworkpolicies", "StagedKubernetesNetworkPolicy", "web", web, { namespace: "shop" });
   await put("networkpolicies", "NetworkPolicy", "knp.default.theirs", { selector: "all()" }, { namespace: "shop" });
   await put("profiles", "Profile", "kns.shop", {});
   await put("profiles", "Profile", "by-hand", {});

@@ -7,11 +7,14 @@ import { type PublicKind, TIER } from "../../model/kinds.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
 import type { Problem } from "../../model/problem.ts";
+import type { StagedGlobalNetworkPolicy } from "../../model/staged-global-network-policy.ts";
+import type { StagedNetworkPolicy } from "../../model/staged-network-policy.ts";
 import { DEFAULT_TIER } from "../../model/tier.ts";
 
 type Policy = NetworkPolicy | GlobalNetworkPolicy;
+type AnyPolicy = Policy | StagedNetworkPolicy | StagedGlobalNetworkPolicy;
 
-export async function checkPolicyReferences(store: Datastore, { spec }: Policy): Promise<readonly Problem[]> {
+export async function checkPolicyReferences(store: Datastore, { spec }: AnyPolicy): Promise<readonly Problem[]> {
   return [...(await checkTier(store, spec.tier)), ...checkServices(store, spec)];
 }
 
@@ -24,7 +27,7 @@ async function checkTier(store: Datastore, name: string): Promise<readonly Probl
   ];
 }
 
-function checkServices(store: Datastore, spec: Policy["spec"]): readonly Problem[] {
+function checkServices(store: Datastore, spec: AnyPolicy["spec"]): readonly Problem[] {
   if (store.isOrchestratorApi) return [];
   const message =
     "is not supported with this datastore, which does not contain services; use a selector, or the Kubernetes API as the datastore";

@@ -9,6 +9,9 @@ import {
   NETWORK_POLICY,
   NETWORK_SET,
   NODE_AGENT_CONFIGURATION,
+  STAGED_GLOBAL_NETWORK_POLICY,
+  STAGED_KUBERNETES_NETWORK_POLICY,
+  STAGED_NETWORK_POLICY,
   TIER,
 } from "../../model/kinds.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
@@ -16,6 +19,9 @@ import type { NetworkSet } from "../../model/network-set.ts";
 import type { NodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import type { Resource } from "../../model/resource.ts";
+import type { StagedGlobalNetworkPolicy } from "../../model/staged-global-network-policy.ts";
+import { convertStaged, type StagedKubernetesNetworkPolicy } from "../../model/staged-kubernetes-network-policy.ts";
+import type { StagedNetworkPolicy } from "../../model/staged-network-policy.ts";
 import type { Tier } from "../../model/tier.ts";
 import { deleteTier } from "../delete/delete-tier.ts";
 import { describeAppliedPolicies, describePolicy } from "../policy/describe-policies.ts";
@@ -57,6 +63,52 @@ export const GLOBAL_NETWORK_POLICY_ROW: AdminKind<GlobalNetworkPolicy> = {
   describe: describePolicy,
   checkWrite: checkPolicyReferences,
   remedyIfUnreadable: REMEDY,
+};
+
+const ACTION_COLUMN: Column<StagedNetworkPolicy | StagedGlobalNetworkPolicy | StagedKubernetesNetworkPolicy> = {
+  header: "ACTION",
+  cell: ({ spec }) => spec.stagedAction,
+};
+
+/** Of a deletion, what the enforced policy selects is not known here. */
+const STAGED_COLUMNS: readonly Column<StagedNetworkPolicy | StagedGlobalNetworkPolicy>[] = [
+  ACTION_COLUMN,
+  { header: "TIER", cell: ({ spec }) => spec.tier },
+  { header: "ORDER", cell: ({ spec }) => `${spec.order ?? ""}` },
+  { header: "SELECTOR", cell: ({ spec }) => (spec.stagedAction === "Delete" ? "" : (spec.selector ?? "all()")) },
+  { header: "TYPES", cell: ({ spec }) => (spec.stagedAction === "Delete" ? "" : typesOf(spec).join(",")) },
+];
+
+const STAGED_REMEDY = (remove: string) =>
+  `until it can be read, nothing says what it would decide; ${remove}, then apply it again`;
+
+export const STAGED_NETWORK_POLICY_ROW: AdminKind<StagedNetworkPolicy> = {
+  ...STAGED_NETWORK_POLICY,
+  columns: STAGED_COLUMNS,
+  leastWanted: POLICY_LEAST_WANTED,
+  checkWrite: checkPolicyReferences,
+  remedyIfUnreadable: STAGED_REMEDY,
+};
+
+export const STAGED_GLOBAL_NETWORK_POLICY_ROW: AdminKind<StagedGlobalNetworkPolicy> = {
+  ...STAGED_GLOBAL_NETWORK_POLICY,
+  columns: STAGED_COLUMNS,
+  leastWanted: POLICY_LEAST_WANTED,
+  checkWrite: checkPolicyReferences,
+  remedyIfUnreadable: STAGED_REMEDY,
+};
+
+export const STAGED_KUBERNETES_NETWORK_POLICY_ROW: AdminKind<StagedKubernetesNetworkPolicy> = {
+  ...STAGED_KUBERNETES_NETWORK_POLICY,
+  columns: [
+    ACTION_COLUMN,
+    {
+      header: "TYPES",
+      cell: ({ metadata, spec }) =>
+        spec.stagedAction === "Delete" ? "" : typesOf(convertStaged({ metadata, spec }).spec).join(","),
+    },
+  ],
+  remedyIfUnreadable: STAGED_REMEDY,
 };
 
 function hostOptions(spec: GlobalNetworkPolicy["spec"]): string {

@@ -203,12 +203,7 @@ export function givenResource(kind: AdminKind, resource: Resource, namespace: st
   };
 }
 
-/** Kinds of other products whose policies only report what they would do. */
-const STAGED = /^staged(kubernetes|global)?networkpolicy$/i;
-
 function unknownKind(word: string): string {
-  if (STAGED.test(word))
-    return `${quoted(word)} is not supported: staged policies are not enforced; use NetworkPolicy or GlobalNetworkPolicy`;
   const hint = kubectlHint(word, "apply -f FILE");
   if (hint !== undefined) return `${quoted(word)} is not a kind of this tool: ${hint}`;
   const kinds = ADMIN_KINDS.map(({ kind }) => kind);

@@ -75,15 +75,13 @@ describe("apply of a policy", () => {
     expect(run).toMatchObject({ code: EXIT_OK });
   });
 
-  test.each(["StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy"])(
-    "refuses a %s",
-    async (kind) => {
-      const { code, stderr } = await apply(kind, "staged", {});
+  test("refuses a staged policy of the orchestrator's form that could not be enforced as it is", async () => {
+    const spec = { ingress: [{ from: [{ ipBlock: { cidr: "everything" } }] }] };
+    const { code, stderr } = await apply("StagedKubernetesNetworkPolicy", "web", spec);
 
-      expect(code).toBe(EXIT_FAILED);
-      expect(stderr).toContain(`"${kind}" is not supported: staged policies are not enforced; use NetworkPolicy`);
-    },
-  );
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain('spec: would not be enforced as it is: ingress[0]: "everything" is not a CIDR');
+  });
 });
 
 describe("a policy and what it refers to", () => {
@@ -100,6 +98,21 @@ describe("a policy and what it refers to", () => {
       if (name !== "default") expect((await ctl(`delete ${word} ${name}`)).stdout).toContain("deleted");
     },
   );
+
+  test("is printed with what promoting it would do, if it is staged", async () => {
+    await apply("StagedNetworkPolicy", "web", { selector: "app == 'web'", egress: [{ action: "Deny" }] });
+    await apply("StagedNetworkPolicy", "old", { stagedAction: "Delete" });
+    await apply("StagedKubernetesNetworkPolicy", "both", { egress: [{}] });
+
+    expect((await ctl("get snp -n default")).stdout).toBe(
+      [
+        "NAME   ACTION   TIER      ORDER   SELECTOR       TYPES    AGE",
+        "old    Delete   default                                   0s",
+        "web    Set      default           app == 'web'   Egress   0s\n",
+      ].join("\n"),
+    );
+    expect((await ctl("get sknp -n default")).stdout).toContain("both   Set      Ingress,Egress");
+  });
 
   test("is printed with its tier, its selector and the directions that it isolates", async () => {
     await apply("GlobalNetworkPolicy", "deny", { order: 5, egress: [{ action: "Deny" }], selector: "app == 'x'" });

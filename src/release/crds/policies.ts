@@ -5,6 +5,8 @@
 import { HOST_OPTION_MESSAGES } from "../../model/global-network-policy.ts";
 import { ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
 import { tierNameMessage } from "../../model/policy-spec.ts";
+import { deletionMessage } from "../../model/staged-action.ts";
+import { stagedPortField } from "../../model/staged-kubernetes-network-policy.ts";
 import { DEFAULT_TIER, DEFAULT_TIER_DENIES, orderField } from "../../model/tier.ts";
 import { formatted } from "./cel.ts";
 import type { CelRule } from "./crd-schema.ts";
@@ -54,6 +56,40 @@ const HOST_OPTION_RULES: readonly CelRule[] = [
   },
 ];
 
+const DELETES = "self.stagedAction == 'Delete'";
+
+function deletionRules(fields: readonly string[], allowed: readonly string[]): readonly CelRule[] {
+  return fields.map((field) => ({
+    rule: `!(${DELETES}) || !has(self.${field})`,
+    fieldPath: `.${field}`,
+    message: deletionMessage(allowed),
+  }));
+}
+
+const RULE_LISTS = ["ingress", "egress"] as const;
+const POLICY_DELETION = deletionRules(
+  ["order", "selector", "serviceAccountSelector", "types", ...RULE_LISTS],
+  ["tier"],
+);
+const GLOBAL_DELETION: readonly CelRule[] = [
+  ...POLICY_DELETION,
+  ...deletionRules(["namespaceSelector"], ["tier"]),
+  ...(["doNotTrack", "preDNAT", "applyOnForward"] as const).map((field) => ({
+    rule: `!(${DELETES}) || !self.${field}`,
+    fieldPath: `.${field}`,
+    message: deletionMessage(["tier"]),
+  })),
+];
+const KUBERNETES_DELETION: readonly CelRule[] = [
+  {
+    // Other programs write what is empty.
+    rule: `!(${DELETES}) || !has(self.podSelector) || (!has(self.podSelector.matchLabels) && !has(self.podSelector.matchExpressions))`,
+    fieldPath: ".podSelector",
+    message: deletionMessage([]),
+  },
+  ...deletionRules(["policyTypes", ...RULE_LISTS], []),
+];
+
 const TIER_RULES: readonly CelRule[] = [
   {
     rule: `self.metadata.name != '${DEFAULT_TIER}' || self.spec.defaultAction == 'Deny'`,
@@ -80,6 +116,48 @@ const POLICY: Descriptions = {
   ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE_DESCRIPTIONS_WITHOUT_HTTP),
 };
 
+const ACTION = "Set: as if the enforced policy of the same name were this one; Delete: as if it were deleted";
+
+const STAGED_COLUMNS: readonly Column[] = [{ name: "Action", path: ".spec.stagedAction" }, ...POLICY_COLUMNS];
+
+const GLOBAL_POLICY: Descriptions = {
+  ...POLICY,
+  "spec.namespaceSelector": "Selector of the namespaces whose endpoints the policy applies to",
+  "spec.doNotTrack":
+    "Evaluate the rules at host endpoints before connection tracking, which allowed packets skip; needs applyOnForward",
+  "spec.preDNAT": "Evaluate the rules at host endpoints before destinations are translated; needs applyOnForward",
+  "spec.applyOnForward": "Also apply the rules to packets that a host endpoint forwards",
+};
+
+const LABEL_SELECTOR: Descriptions = {
+  matchLabels: "Labels with these values",
+  matchExpressions: "Conditions on labels, all of which must be met",
+  "matchExpressions.key": "Name of the label",
+  "matchExpressions.operator": "How the label and the values are compared",
+  "matchExpressions.values": "Values of the label, for In and NotIn",
+};
+
+const KUBERNETES_PORTS: Descriptions = {
+  protocol: "Protocol of the ports (default: TCP)",
+  port: "Number of the port, or its name in the pod; absent: all ports",
+  endPort: "Last port of a range that begins with port",
+};
+
+const KUBERNETES_PEER: Descriptions = {
+  ...below("podSelector", "Pods that have these labels", LABEL_SELECTOR),
+  ...below("namespaceSelector", "Namespaces that have these labels (default: that of the policy)", LABEL_SELECTOR),
+  ipBlock: "Addresses, instead of pods",
+  "ipBlock.cidr": "CIDR of the addresses",
+  "ipBlock.except": "CIDRs inside it that do not match",
+};
+
+function kubernetesRules(peers: "from" | "to", whose: string): Descriptions {
+  return {
+    ...below("ports", "Ports that are allowed (default: all)", KUBERNETES_PORTS),
+    ...below(peers, `${whose} that are allowed (default: all)`, KUBERNETES_PEER),
+  };
+}
+
 const NETWORK_SET: Descriptions = {
   spec: "The addresses",
   "spec.nets": "Addresses or CIDRs; rules select them by the labels of the resource",
@@ -99,12 +177,45 @@ export const POLICY_KINDS: ReleasedKinds = {
     rules: { "": POLICY_NAME_RULES, spec: HOST_OPTION_RULES, ...rulesOfPolicy("global") },
     descriptions: {
       "": "Rules for the endpoints of all namespaces, and for host endpoints",
+      ...GLOBAL_POLICY,
+    },
+  },
+  StagedNetworkPolicy: {
+    columns: STAGED_COLUMNS,
+    rules: {
+      "": [...POLICY_NAME_RULES, ...RESERVED_NAME_RULES],
+      spec: POLICY_DELETION,
+      ...rulesOfPolicy("namespaced"),
+    },
+    descriptions: {
+      "": "A NetworkPolicy that is tried: flows say what it would decide, and nothing enforces it",
       ...POLICY,
-      "spec.namespaceSelector": "Selector of the namespaces whose endpoints the policy applies to",
-      "spec.doNotTrack":
-        "Evaluate the rules at host endpoints before connection tracking, which allowed packets skip; needs applyOnForward",
-      "spec.preDNAT": "Evaluate the rules at host endpoints before destinations are translated; needs applyOnForward",
-      "spec.applyOnForward": "Also apply the rules to packets that a host endpoint forwards",
+      "spec.stagedAction": ACTION,
+    },
+  },
+  StagedGlobalNetworkPolicy: {
+    columns: STAGED_COLUMNS,
+    rules: { "": POLICY_NAME_RULES, spec: [...GLOBAL_DELETION, ...HOST_OPTION_RULES], ...rulesOfPolicy("global") },
+    descriptions: {
+      "": "A GlobalNetworkPolicy that is tried: flows say what it would decide, and nothing enforces it",
+      ...GLOBAL_POLICY,
+      "spec.stagedAction": ACTION,
+    },
+  },
+  StagedKubernetesNetworkPolicy: {
+    columns: [
+      { name: "Action", path: ".spec.stagedAction" },
+      { name: "Types", path: ".spec.policyTypes" },
+    ],
+    rules: { spec: KUBERNETES_DELETION },
+    descriptions: {
+      "": "A NetworkPolicy of networking.k8s.io that is tried: flows say what it would decide, and nothing enforces it",
+      spec: "The policy's pods and rules, in the form of networking.k8s.io",
+      "spec.stagedAction": ACTION,
+      ...below("spec.podSelector", "Pods of the namespace that the policy applies to (default: all)", LABEL_SELECTOR),
+      "spec.policyTypes": "Directions that the policy isolates (default: Ingress, and Egress if it has such rules)",
+      ...below("spec.ingress", "What is allowed to the pods", kubernetesRules("from", "Senders")),
+      ...below("spec.egress", "What is allowed from the pods", kubernetesRules("to", "Destinations")),
     },
   },
   NetworkSet: {
@@ -145,4 +256,7 @@ export const POLICY_KINDS: ReleasedKinds = {
   },
 };
 
-export const POLICY_FIELDS: CheckedFields = [[orderField, { type: "number" }]];
+export const POLICY_FIELDS: CheckedFields = [
+  [orderField, { type: "number" }],
+  [stagedPortField, { "x-kubernetes-int-or-string": true, minimum: 0, maximum: 65_535 }],
+];

@@ -4,7 +4,14 @@ import { upgradeSite } from "../../../test/support/upgrade-site.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { clusterObjects } from "../../kube/objects.ts";
-import { GLOBAL_NETWORK_POLICY, NODE_AGENT_CONFIGURATION, TIER } from "../../model/kinds.ts";
+import {
+  GLOBAL_NETWORK_POLICY,
+  NODE_AGENT_CONFIGURATION,
+  type PublicKind,
+  STAGED_KUBERNETES_NETWORK_POLICY,
+  STAGED_NETWORK_POLICY,
+  TIER,
+} from "../../model/kinds.ts";
 import { PROBE_PORT } from "../../model/probe-port.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { storageStep } from "../steps/storage/step.ts";
@@ -33,6 +40,30 @@ describe("convertResources()", () => {
     expect(records.map(({ key }) => key)).toEqual(
       ["web", "security.web"].map((name) => GLOBAL_NETWORK_POLICY.key({ name })),
     );
+  });
+
+  test("keeps the whole name of a staged policy that has no tier", () => {
+    const namesOf = (target: PublicKind) =>
+      convertResources({ plural: target.plural, target }, [
+        former("default.web", { stagedAction: "Set" }, { namespace: "shop" }),
+      ]).records.map(({ key }) => key);
+
+    expect(namesOf(STAGED_KUBERNETES_NETWORK_POLICY)).toEqual([
+      STAGED_KUBERNETES_NETWORK_POLICY.key({ name: "default.web", namespace: "shop" }),
+    ]);
+    expect(namesOf(STAGED_NETWORK_POLICY)).toEqual([STAGED_NETWORK_POLICY.key({ name: "web", namespace: "shop" })]);
+  });
+
+  test("refuses an action of a staged policy that nothing carries out", () => {
+    const kind = { plural: STAGED_NETWORK_POLICY.plural, target: STAGED_NETWORK_POLICY };
+    const { obstacles } = convertResources(kind, [former("web", { stagedAction: "Learn" }, { namespace: "shop" })]);
+
+    expect(obstacles.map(({ message, remedy }) => [message, remedy])).toEqual([
+      [
+        expect.stringContaining('"Learn" is not allowed; use "Set", "Delete"'),
+        `correct or delete it: kubectl edit stagednetworkpolicies.crd.${identity.apiGroup} web -n shop`,
+      ],
+    ]);
   });
 
   test("leaves out owners of the product itself, and what is being deleted", () => {

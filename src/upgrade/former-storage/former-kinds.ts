@@ -14,6 +14,9 @@ import {
   POOL,
   type PublicKind,
   RESERVATION,
+  STAGED_GLOBAL_NETWORK_POLICY,
+  STAGED_KUBERNETES_NETWORK_POLICY,
+  STAGED_NETWORK_POLICY,
   TIER,
 } from "../../model/kinds.ts";
 import { FORMER_AGENT_CONFIGURATION } from "../former-names.ts";
@@ -26,6 +29,7 @@ export interface FormerResourceKind {
 /** In the order in which they are copied: the lock first, tiers and pools before what refers to them. */
 export const FORMER_RESOURCES: readonly FormerResourceKind[] = [
   ...[CLUSTER_INFORMATION, TIER, POOL, RESERVATION, GLOBAL_NETWORK_SET, NETWORK_SET].map(asBefore),
+  ...[STAGED_GLOBAL_NETWORK_POLICY, STAGED_NETWORK_POLICY, STAGED_KUBERNETES_NETWORK_POLICY].map(asBefore),
   ...[GLOBAL_NETWORK_POLICY, NETWORK_POLICY, HOST_ENDPOINT, KUBE_CONTROLLERS_CONFIGURATION].map(asBefore),
   ...[BGP_CONFIGURATION, BGP_PEER, BGP_FILTER].map(asBefore),
   { plural: FORMER_AGENT_CONFIGURATION.plural, target: NODE_AGENT_CONFIGURATION },

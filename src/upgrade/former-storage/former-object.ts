@@ -41,10 +41,14 @@ export function copiedMetadata(
   };
 }
 
+/** Whether it is a kind of policies with tiers. */
+export function isInTier(kind: string): boolean {
+  return kind.endsWith("NetworkPolicy") && !kind.endsWith("KubernetesNetworkPolicy");
+}
+
 /** `default.web` is `web`; policies of other tiers keep the prefix. */
 function userName(name: string, kind: string): string {
-  const isPolicy = kind.endsWith("NetworkPolicy");
-  return isPolicy && name.startsWith(DEFAULT_TIER_PREFIX) ? name.slice(DEFAULT_TIER_PREFIX.length) : name;
+  return isInTier(kind) && name.startsWith(DEFAULT_TIER_PREFIX) ? name.slice(DEFAULT_TIER_PREFIX.length) : name;
 }
 
 function hiddenMetadata({ metadata: { name } }: ApiObject, text: string | undefined): Fields {

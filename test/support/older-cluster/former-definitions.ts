@@ -19,6 +19,13 @@ export const FORMER_KINDS: readonly FormerKind[] = [
   { ...global("BlockAffinity"), plural: "blockaffinities" },
   { ...global("GlobalNetworkPolicy"), plural: "globalnetworkpolicies", isPolicy: true },
   { ...global("NetworkPolicy"), plural: "networkpolicies", isPolicy: true, isNamespaced: true },
+  { ...global("StagedGlobalNetworkPolicy"), plural: "stagedglobalnetworkpolicies", isPolicy: true },
+  { ...global("StagedNetworkPolicy"), plural: "stagednetworkpolicies", isPolicy: true, isNamespaced: true },
+  {
+    ...global("StagedKubernetesNetworkPolicy"),
+    plural: "stagedkubernetesnetworkpolicies",
+    isNamespaced: true,
+  },
   { ...global("NetworkSet"), isNamespaced: true },
   ...["IPAMBlock", "IPAMConfig", "IPAMHandle"].map((kind) => ({ ...global(kind), isServed: false })),
 ];

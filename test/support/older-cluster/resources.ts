@@ -217,6 +217,24 @@ function policies(): readonly FormerResource[] {
         ownerReferences: [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: FORMER_OWNER_UID }],
       },
     ),
+    resource("stagedglobalnetworkpolicies", "StagedGlobalNetworkPolicy", "default.deny-metadata", {
+      stagedAction: "Delete",
+      tier: "default",
+    }),
+    resource(
+      "stagednetworkpolicies",
+      "StagedNetworkPolicy",
+      "default.allow-web",
+      { stagedAction: "Set", tier: "default", selector: 'app == "web"', types: ["Ingress"] },
+      { namespace: "shop" },
+    ),
+    resource(
+      "stagedkubernetesnetworkpolicies",
+      "StagedKubernetesNetworkPolicy",
+      "default.of-orchestrator",
+      { stagedAction: "Set", podSelector: {}, policyTypes: ["Ingress"] },
+      { namespace: "shop" },
+    ),
     resource(
       "networksets",
       "NetworkSet",

@@ -4,6 +4,7 @@ import type { Fields } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
 import type { Facts } from "../../engine/facts.ts";
 import { FORMER_AGENT_CONFIGURATION, FORMER_UID } from "../../former-names.ts";
+import { isInTier } from "../../former-storage/former-object.ts";
 import { type OwnerReference, referencesIn } from "../../owned-objects/owned-object.ts";
 
 export type Restoration =
@@ -90,7 +91,7 @@ export function presentNames({ kind, name }: { readonly kind: string; readonly n
   readonly name: string;
 }[] {
   if (AGENT_CONFIGURATIONS.includes(kind)) return AGENT_CONFIGURATIONS.map((each) => ({ kind: each, name }));
-  if (!kind.endsWith("NetworkPolicy")) return [{ kind, name }];
+  if (!isInTier(kind)) return [{ kind, name }];
   // Policies have the name of their tier as a prefix in some releases.
   const other = name.startsWith(TIER) ? name.slice(TIER.length) : `${TIER}${name}`;
   return [name, other].map((each) => ({ kind, name: each }));

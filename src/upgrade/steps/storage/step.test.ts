@@ -146,7 +146,7 @@ describe("the plan of the move", () => {
 
     expect(plan?.obstacles).toEqual([]);
     expect(plan?.changes.map(({ action }) => action)).toEqual(["update", "create"]);
-    expect(plan?.changes.at(-1)?.what).toBe("Copies of 15 resources and 15 records of IPAM (3 blocks)");
+    expect(plan?.changes.at(-1)?.what).toBe("Copies of 18 resources and 15 records of IPAM (3 blocks)");
     // What former agents and controllers wrote themselves means what this release does anyway.
     expect(plan?.notes.join("\n")).not.toMatch(/FelixConfiguration|KubeControllersConfiguration/);
     expect(await contents(api)).toEqual([]);
