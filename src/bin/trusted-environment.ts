@@ -28,7 +28,7 @@ export function removeUntrustedVariables(): Environment {
 }
 
 /** By which the node agent and its unit tune the language runtime. */
-export const TUNING_VARIABLES = ["BUN_JSC_jitPolicyScale", "BUN_JSC_useFTLJIT"] as const;
+export const TUNING_VARIABLES = ["BUN_JSC_forceRAMSize", "BUN_JSC_jitPolicyScale", "BUN_JSC_useFTLJIT"] as const;
 /** Set by Bun's installer in many shells; it has no effect on a compiled program. */
 const HARMLESS = new Set<string>([...TUNING_VARIABLES, "BUN_INSTALL"]);
 

@@ -1,6 +1,7 @@
 /** Variables by which the language runtime would load code or print secrets: every program of the product refuses to run. */
 import { describe, expect, test } from "bun:test";
 import { CALL_SERVER_TUNING } from "../../src/agent/calls/call-server-process.ts";
+import { COLLECTOR_TUNING } from "../../src/agent/flows/collector-process.ts";
 import { TUNING_VARIABLES } from "../../src/bin/trusted-environment.ts";
 import { identity } from "../../src/identity.ts";
 import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
@@ -35,7 +36,7 @@ describe.each(["BUN_OPTIONS", "BUN_CONFIG_VERBOSE_FETCH", "BUN_INSPECT_NOTIFY"])
   });
 });
 
-const TUNING = { ...CALL_SERVER_TUNING, ...NODE_ENVIRONMENT };
+const TUNING = { ...COLLECTOR_TUNING, ...CALL_SERVER_TUNING, ...NODE_ENVIRONMENT };
 
 describe("a variable without effect on code", () => {
   test.each([...TUNING_VARIABLES, "BUN_INSTALL"])("%s is accepted", (name) => {

@@ -335,7 +335,7 @@ describe("the part that observes flows", () => {
   test("kills a collector that says nothing", async () => {
     await switchFlows({ flows: "Enabled" });
     await Bun.write(file(".silent"), "");
-    speed = 10;
+    speed = 30;
     start();
     await pollUntil(() => starts().length >= 2, "the next one");
 
