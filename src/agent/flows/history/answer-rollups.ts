@@ -91,6 +91,7 @@ async function* answerRecords(
     yield { rollup: { node, from: first * MINUTE, until: after * MINUTE, ...key, ...counts } };
   }
   const oldest = store.putAt(0)?.put;
+  if (oldest !== undefined && filter.query.since !== undefined && oldest <= filter.query.since) return;
   const kept = oldest === undefined ? "there are none" : `they are kept from ${new Date(oldest).toISOString()} on`;
   const message = `"${field}" is not in the roll-ups: single flows were summed; ${kept}`;
   yield { problem: { node, message } };

@@ -229,6 +229,21 @@ describe("FlowStore", () => {
     expect(await sumOf({ pod: "app-*" })).toBeLessThan(all);
   });
 
+  test("sums of single flows are complete if these are kept from the wanted time on", async () => {
+    const stream = flowStream("one", seededRandom(7));
+    write(
+      Array.from({ length: 5 }, () => stream.next(START)),
+      START,
+    );
+    const isComplete = async (query: FlowQuery) => {
+      const answers = await Array.fromAsync(answerRollups(store, { query }, { node: "one", signal: NEVER }));
+      return answers.every((answer) => !("problem" in answer));
+    };
+    expect(await isComplete({ pod: "app-*", since: START })).toBe(true);
+    expect(await isComplete({ pod: "app-*", since: START - MINUTE })).toBe(false);
+    expect(await isComplete({ since: START - MINUTE })).toBe(true);
+  });
+
   test("a connection whose former row was removed is summed once", async () => {
     const record: FlowRecord = { ...flowStream("one", seededRandom(5)).next(START), state: "open" };
     const put = (added: { flows: number; packets: number; bytes: number }, now: number) =>
