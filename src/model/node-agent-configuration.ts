@@ -50,6 +50,7 @@ export const FLOW_FIELDS = {
 const specSchema = v.object({
   bgp: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
   defaultEndpointToHostAction: v.exactOptional(v.picklist(["Accept", "Drop", "Return"])),
+  denyAction: v.exactOptional(v.picklist(["Drop", "Reject"])),
   failsafeInboundHostPorts: v.exactOptional(v.array(hostPort)),
   failsafeOutboundHostPorts: v.exactOptional(v.array(hostPort)),
   ...FLOW_FIELDS,
@@ -116,6 +117,7 @@ const UDP = (...ports: readonly number[]) => ports.map((number) => ({ protocol: 
 const DEFAULTS: NodeAgentSettings = {
   bgp: "Enabled",
   defaultEndpointToHostAction: "Accept",
+  denyAction: "Drop",
   // SSH, BGP, etcd, the API server: a wrong policy must not lock the operator out of a host.
   failsafeInboundHostPorts: [...TCP(22, 179, 2379, 2380, 5473, 6443, 6666, 6667), ...UDP(68)],
   failsafeOutboundHostPorts: [...TCP(179, 2379, 2380, 5473, 6443, 6666, 6667), ...UDP(53, 67)],

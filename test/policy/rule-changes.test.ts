@@ -201,6 +201,46 @@ describe.skipIf(floodProblem !== undefined)(
       expect(kernel.difference(compiler.table)).toBeUndefined();
     });
 
+    test.each(["one agent", "agent after agent"] as const)(
+      "nor while denied packets are dropped and rejected by turns, by %s",
+      async (who) => {
+        const rejecting = (denyAction: "Drop" | "Reject") =>
+          nodeAgentConfiguration.make({ name: "default" }, { denyAction });
+        // The second policy would allow what the first denies.
+        const state = {
+          ...NO_RESOURCES,
+          ...withPolicies(
+            policy("in-1", { ingress: [allow(toOpen), { action: "Deny" }] }),
+            policy("in-2", { ingress: [{ action: "Allow" }] }),
+          ),
+        };
+        const compilers = (["Drop", "Reject"] as const).map((denyAction) => {
+          const compiler = new PolicyCompiler({ node: NODE, dropGroup: DROP_GROUP });
+          compiler.update(changesBetween(NO_RESOURCES, state, rejecting(denyAction)));
+          compiler.takeDelta();
+          return compiler;
+        });
+        const [first, second] = compilers;
+        if (first === undefined || second === undefined) throw new Error("no compilers");
+        insideNetns(site.host.path, () => kernel.replace(first.table));
+        let round = 0;
+
+        await expectNoGap(() => {
+          const isRejecting = round++ % 2 === 0;
+          if (who === "agent after agent") {
+            const { table } = isRejecting ? second : first;
+            expect(insideNetns(site.host.path, () => kernel.adopt(table))).toBeDefined();
+            return;
+          }
+          first.update(changesBetween(NO_RESOURCES, NO_RESOURCES, rejecting(isRejecting ? "Reject" : "Drop")));
+          const refusal = kernel.change(first.table, first.takeDelta());
+          if (refusal !== undefined) throw refusal.error;
+        });
+
+        if (who === "one agent") expect(kernel.difference(first.table)).toBeUndefined();
+      },
+    );
+
     test("nor while agents take over from those of an earlier release, without reports of drops and limits of Log", async () => {
       const logged = ingress({ ...allow(toOpen), action: "Log" }, allow(toOpen));
       const [before, now] = [undefined, DROP_GROUP].map((dropGroup) => {

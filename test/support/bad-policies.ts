@@ -543,6 +543,7 @@ export const GOOD_POLICIES: readonly Pick<BadResource, "kind" | "name" | "spec">
     spec: {
       bgp: "Disabled",
       defaultEndpointToHostAction: "Return",
+      denyAction: "Reject",
       failsafeInboundHostPorts: [{ port: 22 }],
       failsafeOutboundHostPorts: [{ protocol: "udp", port: 53 }],
       healthEnabled: false,

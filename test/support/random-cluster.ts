@@ -474,6 +474,7 @@ const failsafes = some(fc.record({ protocol: pick(["TCP", "udp"] as const), port
 export const configurations: fc.Arbitrary<NodeAgentConfiguration> = fc
   .record({
     defaultEndpointToHostAction: optional(pick(["Accept", "Drop", "Return"] as const)),
+    denyAction: optional(pick(["Drop", "Reject"] as const)),
     failsafeInboundHostPorts: optional(failsafes),
     failsafeOutboundHostPorts: optional(failsafes),
   })

@@ -49,17 +49,17 @@ function send(from: string, target: string, port: number): void {
   // IPv6: the flow information comes before the address, and the scope after it.
   const gap = address.family === 4 ? [] : [0, 0, 0, 0];
   const name = Uint8Array.of(family, 0, 0, 0, ...gap, ...addressBytes(address), ...new Uint8Array(8));
-  const packet = initPacket(nextSourcePort(), port);
+  const packet = firstPacket(port);
   if (libc.connect(sender.descriptor, name, address.family === 4 ? 16 : 28) < 0) throw new Error("connect failed");
   if (libc.sendto(sender.descriptor, packet, packet.length, 0) < 0) throw new Error("sendto failed");
 }
 
 let lastSourcePort = 40_000;
 
-/** A packet with the ports of an earlier one belongs to its association. */
-function nextSourcePort(): number {
+/** From another source port each time: a packet with the ports of an earlier one belongs to its association. */
+export function firstPacket(port: number): Uint8Array<ArrayBuffer> {
   lastSourcePort += 1;
-  return lastSourcePort;
+  return initPacket(lastSourcePort, port);
 }
 
 interface RawSocket extends Disposable {

@@ -8,6 +8,7 @@ import { directNetfilter } from "../../linux/netfilter-access.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { findTable, listElements, listRuleCounts, listRules, listSets } from "../../linux/nftables/read.ts";
 import { PacketTracer, type Tracer } from "../../linux/nftables/trace.ts";
+import { withDecisions } from "../../policy/render/rejected.ts";
 import { interfacesOfChains, type PolicyCounts } from "../policy/chain-interfaces.ts";
 
 export async function readPolicyCounts(): Promise<PolicyCounts | undefined> {
@@ -16,7 +17,7 @@ export async function readPolicyCounts(): Promise<PolicyCounts | undefined> {
       if (findTable(socket, POLICY_TABLE) === undefined) return undefined;
       const maps = listSets(socket, POLICY_TABLE).filter(({ key, data }) => key[0] === "ifname" && data === "verdict");
       return {
-        counts: listRuleCounts(socket, POLICY_TABLE),
+        counts: withDecisions(listRuleCounts(socket, POLICY_TABLE)),
         interfacesOf: interfacesOfChains(
           maps.flatMap(({ name }) => listElements(socket, POLICY_TABLE, name)),
           listRules(socket, POLICY_TABLE),

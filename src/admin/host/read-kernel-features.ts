@@ -13,7 +13,7 @@ import type { NetlinkProtocol } from "../../linux/netlink-channel.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, perform } from "../../linux/netlink-socket.ts";
 import { runInNewNetns } from "../../linux/netns.ts";
 import { commit } from "../../linux/nftables/commit.ts";
-import type { Expression } from "../../linux/nftables/expression.ts";
+import { type Expression, ICMPX_CODE } from "../../linux/nftables/expression.ts";
 import { type BaseChain, changesOf, type Ruleset } from "../../linux/nftables/ruleset.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
 import { createIpip } from "../../linux/rtnetlink/ipip.ts";
@@ -158,6 +158,13 @@ const ATTEMPTS: readonly Attempt[] = [
         { kind: "log", prefix: "check " },
         { kind: "log", prefix: "check ", group: 1 },
       ]),
+  },
+  {
+    name: "reject in rules",
+    neededBy: "denyAction: Reject",
+    need: "sometimes",
+    module: "nft_reject_inet",
+    attempt: () => nft(FILTER, [{ kind: "reject", type: "icmpx", code: ICMPX_CODE.adminProhibited }]),
   },
   {
     name: "VXLAN tunnels",

@@ -6,6 +6,7 @@
  */
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import type { NftChange, NftRule } from "../../linux/nftables/ruleset.ts";
+import { decisionOf } from "../../policy/render/rejected.ts";
 import { readRuleComment } from "../../policy/table/rule-comment.ts";
 
 export interface Carried {
@@ -93,7 +94,7 @@ function keyOf({ comment, verdict }: Omit<RuleHead, "chain">): string {
 
 function verdictOf({ expressions }: NftRule): string | undefined {
   const last = expressions.at(-1);
-  return last?.kind === "verdict" ? last.verdict.kind : undefined;
+  return last?.kind === "verdict" ? decisionOf(last.verdict) : undefined;
 }
 
 function startingAt(rule: NftRule, counts: readonly RuleCount[]): NftRule {

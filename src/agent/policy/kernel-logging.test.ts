@@ -8,8 +8,9 @@ const refused = (name: ErrnoName) => new KernelError("add a rule", errnoOf(name)
 
 function found(refusals: Partial<LoggingRefusals>) {
   const told: string[] = [];
-  const logging = loggingFrom({ report: undefined, limit: undefined, label: undefined, ...refusals }, (message) =>
-    told.push(message),
+  const logging = loggingFrom(
+    { report: undefined, limit: undefined, label: undefined, reject: undefined, ...refusals },
+    (message) => told.push(message),
   );
   return { ...logging, told };
 }
@@ -34,6 +35,13 @@ describe("loggingFrom()", () => {
     expect(found({ label: refused("EOPNOTSUPP") })).toEqual({
       ...{ dropGroup: DROP_GROUP, hasLimit: true, told: [] },
       labelProblem: expect.stringContaining("the kernel lacks CONFIG_NF_CONNTRACK_LABELS"),
+    });
+  });
+
+  test("tells only those who want denied packets to be rejected that the kernel cannot", () => {
+    expect(found({ reject: refused("ENOENT") })).toEqual({
+      ...{ dropGroup: DROP_GROUP, hasLimit: true, told: [] },
+      rejectProblem: "denyAction Reject is not possible: the kernel lacks nft_reject_inet",
     });
   });
 

@@ -1,10 +1,10 @@
-/** What the kernel of this host can do with rules that log or label: rules of policies are written without what it cannot. */
+/** What the kernel of this host can do with rules that log, label or reject: rules of policies are written without what it cannot. */
 import { DROP_GROUP } from "../../firewall/policy-table.ts";
 import { identity } from "../../identity.ts";
 import { isKernelError, type KernelError } from "../../linux/kernel-error.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { tryCommit } from "../../linux/nftables/commit.ts";
-import type { Expression } from "../../linux/nftables/expression.ts";
+import { type Expression, ICMPX_CODE } from "../../linux/nftables/expression.ts";
 import type { KernelLogging } from "../../policy/table/table-builder.ts";
 
 /** Why the kernel refused rules with these; `undefined` if it did not. */
@@ -12,11 +12,14 @@ export interface LoggingRefusals {
   readonly report: KernelError | undefined;
   readonly limit: KernelError | undefined;
   readonly label: KernelError | undefined;
+  readonly reject: KernelError | undefined;
 }
 
 export interface FoundLogging extends KernelLogging {
   /** Why rules cannot write into labels of connections, which only flows need; absent if they can. */
   readonly labelProblem?: string | undefined;
+  /** Why rules cannot reject packets, which only denyAction Reject needs; absent if they can. */
+  readonly rejectProblem?: string | undefined;
 }
 
 /** Tries it. `report` gets the reason for each thing that is missing. */
@@ -32,6 +35,7 @@ export function findLogging(kernel: SocketOpener, report: (message: string) => v
           { kind: "immediate", to: 0, value: NO_LABEL },
           { kind: "set-ct", key: "label", from: 0 },
         ),
+        reject: refusalOf(socket, { kind: "reject", type: "icmpx", code: ICMPX_CODE.adminProhibited }),
       },
       report,
     );
@@ -41,7 +45,8 @@ export function findLogging(kernel: SocketOpener, report: (message: string) => v
 }
 
 /** Policy without reports and limits is better than a table that the kernel refuses. */
-export function loggingFrom({ report, limit, label }: LoggingRefusals, tell: (message: string) => void): FoundLogging {
+export function loggingFrom(refusals: LoggingRefusals, tell: (message: string) => void): FoundLogging {
+  const { report, limit, label, reject } = refusals;
   if (report !== undefined)
     tell(
       `Rules do not report dropped packets, so "${identity.adminTool} policy trace --dropped" ${reasonOf(report, LOG)}`,
@@ -50,6 +55,7 @@ export function loggingFrom({ report, limit, label }: LoggingRefusals, tell: (me
   return {
     ...{ dropGroup: report === undefined ? DROP_GROUP : undefined, hasLimit: limit === undefined },
     ...(label === undefined ? {} : { labelProblem: `Flows ${reasonOf(label, LABEL)}` }),
+    ...(reject === undefined ? {} : { rejectProblem: `denyAction Reject ${reasonOf(reject, REJECT)}` }),
   };
 }
 
@@ -60,9 +66,13 @@ const LABEL = {
   effect: "do not tell which rule accepted a connection",
   modules: "CONFIG_NF_CONNTRACK_LABELS",
 } as const;
+const REJECT = { effect: "is not possible", modules: "nft_reject_inet" } as const;
 const NO_LABEL = new Uint8Array(16);
 
-function reasonOf(error: KernelError, { effect, modules }: typeof LOG | typeof LIMIT | typeof LABEL): string {
+function reasonOf(
+  error: KernelError,
+  { effect, modules }: typeof LOG | typeof LIMIT | typeof LABEL | typeof REJECT,
+): string {
   const { message } = error;
   return isKernelError(error, "ENOENT", "EOPNOTSUPP")
     ? `${effect}: the kernel lacks ${modules}`

@@ -7,6 +7,7 @@ import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import { listRuleCounts } from "../../linux/nftables/read.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { tableRemoval } from "../../linux/nftables/ruleset.ts";
+import { withDecisions } from "../../policy/render/rejected.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import { type Batch, tableBatches, wholeTable } from "../../policy/table/table-changes.ts";
 import { carryCounts, DepartedCounts } from "./carried-counts.ts";
@@ -93,7 +94,7 @@ class NetfilterTable implements KernelTable {
   }
 
   counts(): readonly RuleCount[] {
-    return [...listRuleCounts(this.socket, POLICY_TABLE), ...this.departed.all()];
+    return [...withDecisions(listRuleCounts(this.socket, POLICY_TABLE)), ...this.departed.all()];
   }
 
   /** Of the rules that the batch removes. */
@@ -106,7 +107,7 @@ class NetfilterTable implements KernelTable {
   /** What cannot be read is not worth a policy that is not enforced. */
   private readCounts(wanted?: ReadonlySet<string>, only?: string): readonly RuleCount[] {
     try {
-      const counts = listRuleCounts(this.socket, POLICY_TABLE, only);
+      const counts = withDecisions(listRuleCounts(this.socket, POLICY_TABLE, only));
       return wanted === undefined ? counts : counts.filter(({ chain }) => wanted.has(chain));
     } catch {
       return [];

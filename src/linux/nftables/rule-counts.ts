@@ -10,6 +10,8 @@ export interface RuleCount {
   readonly comment?: string;
   /** What happens to the counted packets; absent if the rule does not end its chain. */
   readonly verdict?: Verdict["kind"];
+  /** The chain that they go or jump to. */
+  readonly target?: string;
   readonly packets: number;
   readonly bytes: number;
 }
@@ -31,17 +33,18 @@ export function readRuleCount(message: MessageCursor): RuleCount | undefined {
 
 function readCount(list: AttributeCursor): Omit<RuleCount, "chain" | "comment"> | undefined {
   let count: { packets: number; bytes: number } | undefined;
-  let verdict: Verdict["kind"] | undefined;
+  let verdict: Verdict | undefined;
   while (list.next()) {
     const entry = list.nested();
     let name = "";
     while (entry.next()) {
       if (entry.type === EXPRESSION.name) name = entry.text();
       else if (entry.type === EXPRESSION.data && name === "counter") count = readCounter(entry.nested());
-      else if (entry.type === EXPRESSION.data && name === "immediate") verdict = readVerdictKind(entry.nested());
+      else if (entry.type === EXPRESSION.data && name === "immediate") verdict = readVerdictOf(entry.nested());
     }
   }
-  return count && { ...count, ...(verdict === undefined ? {} : { verdict }) };
+  if (count === undefined || verdict === undefined) return count;
+  return { ...count, verdict: verdict.kind, ...("chain" in verdict ? { target: verdict.chain } : {}) };
 }
 
 function readCounter(fields: AttributeCursor): { packets: number; bytes: number } {
@@ -53,11 +56,11 @@ function readCounter(fields: AttributeCursor): { packets: number; bytes: number 
   return count;
 }
 
-function readVerdictKind(fields: AttributeCursor): Verdict["kind"] | undefined {
+function readVerdictOf(fields: AttributeCursor): Verdict | undefined {
   while (fields.next()) {
     if (fields.type !== EXPRESSION.immediate.data) continue;
     const data = readData(fields.nested());
-    return data === undefined || data instanceof Uint8Array ? undefined : data.kind;
+    return data instanceof Uint8Array ? undefined : data;
   }
   return undefined;
 }

@@ -68,6 +68,8 @@ export interface CompilerOptions extends Partial<KernelLogging> {
   readonly hasServices?: boolean | undefined;
   /** What the rules can tell about connections, once the configuration wants flows. */
   readonly flows?: FlowMeans;
+  /** Why the kernel cannot reject packets: then they are dropped; absent if it can. */
+  readonly rejectProblem?: string | undefined;
 }
 
 export interface FlowMeans extends Pick<FlowMarks, "labelOf"> {
@@ -100,12 +102,15 @@ export class PolicyCompiler {
   private readonly changedHere = new Set<string>();
   private readonly options: { readonly hasServices: boolean };
   private readonly flows: FlowMeans;
+  private readonly rejectProblem: string | undefined;
   /** What is in effect of flows, for comparison. */
   private flowSettings: string | undefined;
 
-  constructor({ node, hasServices = false, dropGroup, hasLimit = true, flows = {} }: CompilerOptions) {
+  constructor(means: CompilerOptions) {
+    const { node, hasServices = false, dropGroup, hasLimit = true, flows = {} } = means;
     this.node = node;
     this.flows = flows;
+    this.rejectProblem = means.rejectProblem;
     this.builder = new TableBuilder({ dropGroup, hasLimit });
     this.options = { hasServices };
     this.policies = new ApplicablePolicies((key) => this.touch(key));
@@ -422,9 +427,12 @@ export class PolicyCompiler {
     this.prefixes = prefixes;
     const exempt = this.uplinks.filter((name) => hasPrefix(name, prefixes));
     this.problemOf.note(UPLINKS, exempt.length === 0 ? undefined : describeExempt(exempt), EFFECT.exempt);
+    const canReject = this.rejectProblem === undefined;
+    this.builder.setDenyAction(canReject ? settings.denyAction : "Drop");
+    this.problemOf.note(DENY_ACTION, settings.denyAction === "Drop" ? undefined : this.rejectProblem, EFFECT.dropped);
     const wanted = workloadBaseChains({
       ...{ ...settings, prefixes, exempt },
-      ...{ hasIpvs: this.hasIpvs, hasFlows: this.builder.hasFlows },
+      ...{ hasIpvs: this.hasIpvs, canReject, hasFlows: this.builder.hasFlows },
     });
     const names = new Set(wanted.map(({ chain }) => chain.name));
     for (const name of BASE_CHAIN_NAMES) if (!names.has(name)) this.builder.deleteChain(name);
@@ -453,8 +461,9 @@ export class PolicyCompiler {
   }
 }
 
-/** Not the key of a resource. */
+/** Not the keys of resources. */
 const UPLINKS = "interfacePrefix";
+const DENY_ACTION = "denyAction";
 
 function describeExempt(names: readonly string[]): string {
   return `the host reaches others by ${names.join(", ")}, whose packets pass; use a prefix that only workloads have`;
@@ -463,7 +472,8 @@ function describeExempt(names: readonly string[]): string {
 const BASE_CHAIN_NAMES: ReadonlySet<string> = new Set(
   [true, false].flatMap((hasIpvs) =>
     workloadBaseChains({
-      ...{ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort: 0, hasIpvs, hasFlows: true },
+      ...{ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort: 0, hasIpvs },
+      ...{ canReject: true, hasFlows: true },
     }).map(({ chain }) => chain.name),
   ),
 );

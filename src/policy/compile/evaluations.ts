@@ -19,7 +19,7 @@ import { UPGRADE_POLICY } from "../../model/upgrade-policy.ts";
 import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
 import type { Point } from "../point.ts";
 import { SIDECARS } from "../render/base-chains.ts";
-import { drop } from "../render/chain-parts.ts";
+import { deny } from "../render/chain-parts.ts";
 import { ACCEPTED } from "../render/packet-mark.ts";
 import { LOG_LIMIT, type RuleContext, renderRule } from "../render/rule.ts";
 import type { DesiredRule, TableDelta } from "../table/desired-table.ts";
@@ -196,7 +196,7 @@ export class Evaluations {
     const logPrefix = logPrefixOf(`${title} rule`);
     const context = {
       ...{ rest: name, logPrefix, logLimit: LOG_LIMIT },
-      ...{ onAllow: [], comment: title, sidecars: undefined },
+      ...{ onAllow: [], comment: title, sidecars: undefined, mayReject: true },
     };
     const rules = this.renderRules(name, profileRules, () => context);
     const point = pointOf(direction, isOfHost);
@@ -224,7 +224,7 @@ export class Evaluations {
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const last: DesiredRule =
       tier.defaultAction === "Deny"
-        ? drop(`tier ${shortComment(tier.name, LONGEST_TIER)} ${direction} default`)
+        ? deny(`tier ${shortComment(tier.name, LONGEST_TIER)} ${direction} default`)
         : { expressions: [verdict({ kind: "goto", chain: rest })] };
     this.table.putChain({
       chain: { name },
@@ -255,10 +255,12 @@ export class Evaluations {
     if (held.sets.length > 0) for (const reference of sets) addTo(this.usersOfSet, wholeSetName(reference), name);
     this.held.set(name, { ...held, sets });
     const title = `${policy?.title} ${direction}`;
+    const stage = policy?.stage ?? "normal";
     const context = {
       rest,
       sidecars: isWithoutHttp ? undefined : SIDECARS,
-      onAllow: ON_ALLOW[policy?.stage ?? "normal"],
+      onAllow: ON_ALLOW[stage],
+      mayReject: stage === "normal",
       logLimit: MUCH_LOGGED.has(policy?.title ?? "") ? HIGH_LOG_LIMIT : LOG_LIMIT,
     };
     this.table.putChain({
@@ -350,7 +352,7 @@ function pointOf(direction: Direction, isOfHost: boolean): Point {
 }
 
 function endRule({ otherwise, direction }: Evaluation, isOfHost: boolean): DesiredRule {
-  if (otherwise === "drop") return drop(`no profile allows it, ${direction}`);
+  if (otherwise === "drop") return deny(`no profile allows it, ${direction}`);
   const expressions = [verdict({ kind: "accept" })];
   return otherwise === "accept" && isOfHost
     ? { expressions, comment: `no policy decides it, ${direction}` }

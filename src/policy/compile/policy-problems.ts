@@ -19,6 +19,7 @@ export const EFFECT = {
   allowsNothing: "stays as it was when it could be read; if it never could, it allows nothing",
   unknown: "is unknown, so that nothing passes its interface",
   exempt: "is not followed for all interfaces",
+  dropped: "is Drop on this node",
   closed: "stays as it was when it could be read; if it never could, its policies deny everything",
   near: "is a namespace near its limit",
 } as const;

@@ -41,6 +41,7 @@ import {
   neighbourDiscovery,
 } from "./chain-parts.ts";
 import { ARRIVED, FROM_WORKLOAD } from "./packet-mark.ts";
+import { REJECTED_CHAIN } from "./rejected.ts";
 import { TUNNEL_TITLES } from "./tunnel-packets.ts";
 
 export const FROM_WORKLOADS = "workloads_from";
@@ -79,6 +80,8 @@ export interface BaseSettings {
   readonly vxlanPort: number;
   /** Whether this host has IPVS. */
   readonly hasIpvs: boolean;
+  /** Whether the kernel of this host can tell the sender of a packet that it is denied. */
+  readonly canReject: boolean;
   /** Whether rules tell which of them accepted a connection. */
   readonly hasFlows: boolean;
 }
@@ -89,6 +92,7 @@ export function workloadBaseChains({
   exempt,
   vxlanPort,
   hasIpvs,
+  canReject,
   hasFlows,
 }: BaseSettings): readonly DesiredChain[] {
   const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] => [
@@ -98,6 +102,7 @@ export function workloadBaseChains({
   const from = (target: string) => withPrefix("iifname", target);
   const to = (target: string) => withPrefix("oifname", target);
   return [
+    ...(canReject ? [REJECTED_CHAIN] : []),
     baseChain("forward_egress", { hook: "forward", priority: 0 }, from("from_workload"), "workload egress"),
     baseChain("forward_ingress", { hook: "forward", priority: 1 }, to("to_workload"), "workload ingress"),
     ...(hasIpvs

@@ -78,7 +78,12 @@ export function neighbourDiscovery(): DesiredRule {
   };
 }
 
-/** Packets that meet the conditions are counted and dropped; without conditions, all. */
+/** All packets are counted and denied. */
+export function deny(comment: string): DesiredRule {
+  return { ...drop(comment), isDenial: true };
+}
+
+/** Packets that meet the conditions are counted and dropped; without conditions, all. Their senders are never told. */
 export function drop(comment: string, conditions: readonly Expression[] = []): DesiredRule {
   return { expressions: [...conditions, { kind: "counter" }, verdict({ kind: "drop" })], comment };
 }

@@ -26,6 +26,7 @@ function render(rule: Partial<EffectiveRule>, { hasPrefixes = false, hasSidecars
     logLimit: LOG_LIMIT,
     sidecars: hasSidecars ? "sidecars" : undefined,
     onAllow,
+    mayReject: true,
   };
   return renderRule(whole, context);
 }

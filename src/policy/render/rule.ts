@@ -33,6 +33,8 @@ export interface RuleContext {
   readonly sidecars: string | undefined;
   /** Before an allowed packet is accepted. */
   readonly onAllow: readonly Expression[];
+  /** Whether the sender of a denied packet may be told. */
+  readonly mayReject: boolean;
 }
 
 type Conditions = readonly Expression[];
@@ -63,7 +65,10 @@ export function renderRule(rule: EffectiveRule, context: RuleContext): readonly 
     const conditions = isTooLong ? conditionsOf(rule, family, { ...context, mostCompared: 1 }) : usual;
     return combine(conditions).map((expressions) => {
       expressions.push(...actionOf(rule.action, context));
-      return { expressions, comment: context.comment };
+      const { comment } = context;
+      return rule.action === "Deny" && context.mayReject
+        ? { expressions, comment, isDenial: true }
+        : { expressions, comment };
     });
   });
 }

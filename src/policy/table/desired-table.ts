@@ -27,6 +27,8 @@ export interface DesiredRule {
    * `none`: its packets belong to no flow, or a later stage decides about them.
    */
   readonly labels?: "new ones" | "none";
+  /** It drops what policy denies: the settings say whether the sender is told. */
+  readonly isDenial?: true;
 }
 
 export interface DesiredSet {

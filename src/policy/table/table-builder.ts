@@ -2,6 +2,7 @@
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { NftElement, NftSet } from "../../linux/nftables/set.ts";
 import { type FlowMarks, type LabelledComments, labelledComments, withFlowMarks } from "../render/flow-marks.ts";
+import { type DenyAction, withRejections } from "../render/rejected.ts";
 import type { DesiredChain, DesiredRule, DesiredTable, ElementChanges, TableDelta } from "./desired-table.ts";
 import { INVALID_STATE } from "./rule-comment.ts";
 
@@ -19,11 +20,12 @@ export interface KernelLogging {
 }
 
 export class TableBuilder implements DesiredTable {
-  /** Adapted to what the kernel can do, and to whether flows are observed. */
+  /** Adapted to what the kernel can do, to whether flows are observed, and to what happens to denied packets. */
   readonly chains = new Map<string, DesiredChain>();
   readonly sets = new Map<string, BuiltSet>();
   private readonly given = new Map<string, DesiredChain>();
   private flowMarks: FlowMarks | undefined;
+  private denyAction: DenyAction = "Drop";
   /** Until a chain changes. */
   private known: LabelledComments | undefined;
   /** What was there at the last delta, of everything touched since. */
@@ -62,6 +64,13 @@ export class TableBuilder implements DesiredTable {
   setFlowMarks(marks: FlowMarks | undefined): void {
     this.flowMarks = marks;
     for (const chain of this.given.values()) if (chain.point !== undefined) this.putChain(chain);
+  }
+
+  /** Changes all chains with rules that deny; the chain that they go to is the caller's. */
+  setDenyAction(action: DenyAction): void {
+    if (action === this.denyAction) return;
+    this.denyAction = action;
+    for (const chain of this.given.values()) if (chain.rules.some(({ isDenial }) => isDenial)) this.putChain(chain);
   }
 
   /** What rules tell may be something else now. */
@@ -109,7 +118,8 @@ export class TableBuilder implements DesiredTable {
     const marked = this.flowMarks === undefined ? chain : withFlowMarks(chain, this.flowMarks);
     const { dropGroup, hasLimit } = this.logging;
     const fitting = hasLimit ? marked : withoutLimits(marked);
-    return dropGroup === undefined ? fitting : withReports(fitting, dropGroup);
+    const reporting = dropGroup === undefined ? fitting : withReports(fitting, dropGroup);
+    return this.denyAction === "Drop" ? reporting : withRejections(reporting);
   }
 
   private touch(name: string, identity: string): BuiltSet | undefined {

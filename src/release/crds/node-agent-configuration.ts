@@ -62,6 +62,8 @@ export const NODE_AGENT_CONFIGURATION: ReleasedKinds = {
         "Exchange routes with other nodes and routers by BGP (default: Enabled); Disabled gives nodes of the same subnet static routes instead",
       "spec.defaultEndpointToHostAction":
         "What happens to packets from workloads to their own host that their policies allow (default: Accept); Return leaves them to the host's other rules",
+      "spec.denyAction":
+        "What happens to packets that policy denies (default: Drop); Reject tells the sender at once, with a TCP reset or an ICMP error, so that it need not wait",
       ...below(
         "spec.failsafeInboundHostPorts",
         "Ports of hosts that no policy closes (default: SSH, DHCP, BGP, etcd, the API server)",

@@ -4,6 +4,7 @@ import type { CT_KEY, Expression, META_KEY } from "../../../src/linux/nftables/e
 import type { NftElement } from "../../../src/linux/nftables/set.ts";
 import { hostNumber, interfaceValue } from "../../../src/linux/nftables/value.ts";
 import type { Verdict } from "../../../src/linux/nftables/verdict.ts";
+import { REJECTED } from "../../../src/policy/render/rejected.ts";
 import type { DesiredTable } from "../../../src/policy/table/desired-table.ts";
 import type { HookPassage } from "./hook-passage.ts";
 import type { PacketMarks } from "./packet-marks.ts";
@@ -44,8 +45,11 @@ export class RuleRun {
           return verdict.kind;
         case "return":
           return undefined;
-        case "goto":
-          return this.chain(verdict.chain, depth + 1);
+        case "goto": {
+          const outcome = this.chain(verdict.chain, depth + 1);
+          if (verdict.chain === REJECTED) [this.by, this.decidedIn] = [comment, name];
+          return outcome;
+        }
         case "jump": {
           const outcome = this.chain(verdict.chain, depth + 1);
           if (outcome !== undefined) return outcome;
@@ -122,6 +126,8 @@ export class RuleRun {
         case "notrack":
           this.marks.state = "untracked";
           break;
+        case "reject":
+          return { kind: "drop" };
         case "verdict":
           return expression.verdict;
         case "counter":

@@ -164,7 +164,7 @@ async function traceFlows(tracing: Tracing): Promise<ExitCode> {
     const packets = new TracedPackets(tracer.table);
     const reader = new DecisionReader(tracer);
     const printer = new Printer(tracing);
-    const isWanted = ({ outcome }: TracedPacket) => outcome === "dropped" || !given.switches.has("dropped");
+    const isWanted = ({ outcome }: TracedPacket) => outcome !== "passed" || !given.switches.has("dropped");
     const show = async (decided: readonly TracedPacket[]) => {
       for (const packet of decided.filter(isWanted)) await printer.print(reader.shown(packet));
     };
@@ -236,7 +236,7 @@ class Printer {
 
   /** Of a connection that is shown already: nothing is decided about it again. */
   private isLaterPacket({ head, outcome, decisions }: ShownPacket): boolean {
-    if (outcome === "dropped") return false;
+    if (outcome !== "passed") return false;
     const connection = headWords(head);
     const isLater = this.passed.has(connection) && decisions.every(isOfKnownConnection);
     this.passed.add(connection);
@@ -254,7 +254,7 @@ class DecisionReader {
   /** For a packet that passed: what policies said. */
   shown({ head, outcome, decisions }: TracedPacket): ShownPacket {
     const last = decisions.at(-1);
-    if (outcome === "dropped")
+    if (outcome !== "passed")
       return { head, outcome, at: last, decisions: last === undefined ? [] : [this.read(last)] };
     const words = decisions.map((decision) => this.read(decision)).filter(({ owner }) => owner === "policy");
     return { head, outcome, decisions: words };
@@ -280,7 +280,7 @@ interface TextMeans {
 
 function textOf({ head, outcome, decisions }: ShownPacket, { time, context, names }: TextMeans): string {
   const { green, red } = paint(context);
-  const color = outcome === "dropped" ? red : green;
+  const color = outcome === "passed" ? green : red;
   const lines = decisions.flatMap(({ by, see }) => [`by ${by}`, ...(see === undefined ? [] : [`see: ${see}`])]);
   const none = outcome === "passed" && lines.length === 0 ? ["no policy of this node applies to it"] : [];
   const more = [...lines, ...none].map((line) => `  ${line}\n`).join("");

@@ -50,6 +50,14 @@ describe("TracedPackets", () => {
     expect(more).toEqual([]);
   });
 
+  test("a rejected packet was decided by the rule that sent it to the rejections", () => {
+    const denial = { ...rule(1, "jump"), table: POLICY, chain: "pi_x", handle: 9n, verdict: "goto" } as const;
+    const reset = { ...rule(1, "drop"), table: POLICY, chain: "rejected", handle: 3n };
+    const [packet] = new TracedPackets(MARKING).round([...begin(1), denial, reset]);
+    expect(packet?.outcome).toBe("rejected");
+    expect(packet?.decisions.at(-1)).toEqual({ table: POLICY, chain: "pi_x", handle: 9n, verdict: "drop" });
+  });
+
   test("a packet has passed when nothing more is reported of it", () => {
     const packets = new TracedPackets(MARKING);
     const rounds = [[...begin(1)], [rule(1, "accept")], [], [], [], []].map((events) => packets.round(events).length);

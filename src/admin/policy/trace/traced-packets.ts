@@ -1,12 +1,15 @@
 /** Joins what the kernel reports about packets: who decided about each of them. Pure. */
+import { POLICY_TABLE } from "../../../firewall/policy-table.ts";
 import type { TableReference } from "../../../linux/nftables/ruleset.ts";
 import type { TraceEvent } from "../../../linux/nftables/trace.ts";
 import { type PacketHead, readHead } from "../../../linux/packet-head.ts";
+import { REJECTED } from "../../../policy/render/rejected.ts";
 
 export interface TracedPacket {
   /** As it arrived at this host; absent if it is not an IP packet. */
   readonly head: PacketHead | undefined;
-  readonly outcome: "dropped" | "passed";
+  /** `rejected`: dropped, and its sender was told, as far as the kernel allows. */
+  readonly outcome: "dropped" | "rejected" | "passed";
   /** The rules and policies of chains that accepted or dropped it, in order; the last one dropped it if it was. */
   readonly decisions: readonly Decision[];
 }
@@ -23,7 +26,9 @@ interface OpenPacket {
   readonly head: PacketHead | undefined;
   readonly markedIn: string;
   readonly decisions: Decision[];
-  isDropped: boolean;
+  /** By the last rule. */
+  lastRule: Pick<Decision, "table" | "chain" | "handle"> | undefined;
+  outcome: TracedPacket["outcome"];
   quietRounds: number;
 }
 
@@ -41,7 +46,8 @@ export class TracedPackets {
   round(events: readonly TraceEvent[]): readonly TracedPacket[] {
     for (const packet of this.open.values()) packet.quietRounds += 1;
     for (const event of events) this.add(event);
-    for (const [id, packet] of this.open) if (packet.isDropped || packet.quietRounds >= QUIET_ROUNDS) this.finish(id);
+    for (const [id, packet] of this.open)
+      if (packet.outcome !== "passed" || packet.quietRounds >= QUIET_ROUNDS) this.finish(id);
     return this.done.splice(0);
   }
 
@@ -60,10 +66,15 @@ export class TracedPackets {
     const packet = this.open.get(id);
     if (packet === undefined) return;
     packet.quietRounds = 0;
+    const rule = { table, chain, ...(kind === "rule" && handle !== undefined ? { handle } : {}) };
+    const isRejection = verdict === "drop" && isRejected(event);
+    // The rule that denied the packet sent it there.
+    const decider = isRejection ? (packet.lastRule ?? rule) : rule;
+    if (kind === "rule") packet.lastRule = rule;
     const isDecision = verdict === "drop" || (verdict === "accept" && kind === "rule");
     if (!isDecision) return;
-    packet.decisions.push({ table, chain, verdict, ...(kind === "rule" && handle !== undefined ? { handle } : {}) });
-    if (verdict === "drop") packet.isDropped = true;
+    packet.decisions.push({ ...decider, verdict });
+    if (verdict === "drop") packet.outcome = isRejection ? "rejected" : "dropped";
   }
 
   private begin(event: TraceEvent): void {
@@ -74,14 +85,18 @@ export class TracedPackets {
     // The kernel may use the number of an earlier packet again.
     this.finish(id);
     const head = networkHeader && readHead(networkHeader, transportHeader);
-    this.open.set(id, { head, markedIn: chain, decisions: [], isDropped: false, quietRounds: 0 });
+    this.open.set(id, { head, markedIn: chain, decisions: [], lastRule: undefined, outcome: "passed", quietRounds: 0 });
   }
 
   private finish(id: number): void {
     const packet = this.open.get(id);
     if (packet === undefined) return;
     this.open.delete(id);
-    const { head, decisions, isDropped } = packet;
-    this.done.push({ head, outcome: isDropped ? "dropped" : "passed", decisions });
+    const { head, decisions, outcome } = packet;
+    this.done.push({ head, outcome, decisions });
   }
+}
+
+function isRejected({ table, chain }: TraceEvent): boolean {
+  return table.family === POLICY_TABLE.family && table.name === POLICY_TABLE.name && chain === REJECTED;
 }

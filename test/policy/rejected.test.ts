@@ -1,0 +1,221 @@
+/** denyAction Reject with real packets: who is told what, at once, by whom; and who is never told anything. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
+import { hostEndpoint } from "../../src/model/host-endpoint.ts";
+import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
+import { hostProblem } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { type CapturedPacket, capturePackets } from "../support/packet-capture.ts";
+import { pollUntil } from "../support/poll.ts";
+import { sendFrame } from "../support/raw-frame.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { HOST_NODE, type HostResources, type HostSite, openHostSite } from "./host-site.ts";
+import type { PodEnd } from "./policy-site.ts";
+import { serve } from "./probes.ts";
+import { EACCES, ECONNREFUSED, EHOSTUNREACH, type Protocol, whatIsTold } from "./refusals.ts";
+
+const needs = [hostProblem(), program("nft")];
+const test = testNeeding(...needs);
+const FAMILIES = [4, 6] as const;
+const PROTOCOLS = ["tcp", "udp", "icmp", "sctp"] as const;
+const [OPEN, CLOSED] = [80, 81];
+/** A client that is told nothing waits for a second at least. */
+const AT_ONCE = 500;
+
+/** What a program gets: "administratively prohibited" is another error in each family. */
+const REFUSED: Readonly<Record<4 | 6, Readonly<Record<Protocol, number>>>> = {
+  4: { tcp: ECONNREFUSED, udp: EHOSTUNREACH, icmp: EHOSTUNREACH, sctp: EHOSTUNREACH },
+  6: { tcp: ECONNREFUSED, udp: EACCES, icmp: EACCES, sctp: EACCES },
+};
+
+const reject = (denyAction: "Drop" | "Reject") =>
+  nodeAgentConfiguration.make({ name: `node.${HOST_NODE}` }, { denyAction });
+const policy = (name: string, spec: object) =>
+  globalNetworkPolicy.make(
+    { name },
+    { tier: "default", doNotTrack: false, preDNAT: false, applyOnForward: false, ...spec },
+  );
+const ofPod = (spec: object) => policy("pod", { selector: "role == 'a'", ...spec });
+const ofHost = (spec: object) => policy("host", { selector: "has(host)", ...spec });
+const OUT0 = hostEndpoint.make({ name: "out0", labels: { host: "out0" } }, { node: HOST_NODE, interfaceName: "out0" });
+const BROADCAST = "ff:ff:ff:ff:ff:ff";
+const isError = ({ icmp, family }: CapturedPacket) => icmp?.type === (family === 4 ? 3 : 1);
+const toOpenPort = { action: "Allow" as const, protocol: "TCP", destination: { ports: [OPEN] } };
+
+describe("denyAction", () => {
+  let site: HostSite;
+  let other: PodEnd;
+  let servers: readonly Disposable[];
+  beforeAll(async () => {
+    if (needs.some((need) => need !== undefined)) return;
+    site = await openHostSite();
+    other = await site.policies.addPod("x/b", { role: "b" });
+    await site.policies.labelPod("x/a", { role: "a" });
+    const { host } = site.policies.site;
+    // Otherwise the kernel sends an ICMP error to each address once a second.
+    await host.must(["sysctl", "-w", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]);
+    const ends = ["host", "outside", "side", "x/a"].map(site.end);
+    servers = (await Promise.all([...ends, other].map((end) => serve(end, [OPEN, CLOSED])))).flat();
+  });
+  afterAll(async () => {
+    for (const server of servers ?? []) server[Symbol.dispose]();
+    await site?.[Symbol.asyncDispose]();
+  });
+
+  const endOf = (name: string) => (name === "x/b" ? other : site.end(name));
+  const apply = (denyAction: "Drop" | "Reject", resources: HostResources) =>
+    site.apply({ ...resources, configurations: [reject(denyAction)] });
+  /** Of each protocol and family. */
+  const told = async (from: string, to: string, protocols: readonly Protocol[] = PROTOCOLS, port = CLOSED) =>
+    Promise.all(
+      FAMILIES.flatMap((family) =>
+        protocols.map(async (protocol) => {
+          const address = endOf(to).addresses[family === 4 ? 0 : 1];
+          const { outcome, milliseconds } = await whatIsTold({ from: endOf(from), address, protocol, port });
+          const isAtOnce = outcome !== "silence" && milliseconds < AT_ONCE;
+          return `IPv${family} ${protocol} ${from} -> ${to}: ${outcome}${isAtOnce ? " at once" : ""}`;
+        }),
+      ),
+    );
+  const refused = (from: string, to: string, protocols: readonly Protocol[] = PROTOCOLS) =>
+    FAMILIES.flatMap((family) =>
+      protocols.map((protocol) => `IPv${family} ${protocol} ${from} -> ${to}: ${REFUSED[family][protocol]} at once`),
+    );
+  const silent = (from: string, to: string, protocols: readonly Protocol[] = PROTOCOLS) =>
+    FAMILIES.flatMap((family) => protocols.map((protocol) => `IPv${family} ${protocol} ${from} -> ${to}: silence`));
+
+  interface LinkOfEnd {
+    readonly ifindex: number;
+    /** Of the host's end. */
+    readonly peerMac: string;
+  }
+  const linkOf = async (netns: string): Promise<LinkOfEnd> => {
+    const [{ ifindex, link_index: peer }] = JSON.parse(await site.ip(`-n ${netns} -j link show eth0`));
+    const links: readonly { ifindex: number; address: string }[] = JSON.parse(await site.ip("-j link"));
+    return { ifindex, peerMac: links.find((link) => link.ifindex === peer)?.address ?? "" };
+  };
+
+  const INGRESS = ofPod({ types: ["Ingress"], ingress: [toOpenPort] });
+  const EGRESS = ofPod({ types: ["Egress"], egress: [{ action: "Deny" }] });
+
+  test("Drop, the default, tells nothing", async () => {
+    await apply("Drop", { policies: [INGRESS] });
+    expect(await told("x/b", "x/a")).toEqual(silent("x/b", "x/a"));
+    await site.apply({ policies: [INGRESS] });
+    expect(await told("outside", "x/a")).toEqual(silent("outside", "x/a"));
+  });
+
+  test("Reject tells a pod and the outside that a pod denies them, and allows the rest", async () => {
+    await apply("Reject", { policies: [INGRESS] });
+    for (const from of ["x/b", "outside"]) {
+      expect(await told(from, "x/a")).toEqual(refused(from, "x/a"));
+      expect(await told(from, "x/a", ["tcp"], OPEN)).toEqual(
+        FAMILIES.map((family) => `IPv${family} tcp ${from} -> x/a: answer at once`),
+      );
+    }
+  });
+
+  test("Reject tells a pod what its own egress policy denies: to others and to the host", async () => {
+    await apply("Reject", { policies: [EGRESS] });
+    for (const to of ["x/b", "outside", "host"]) expect(await told("x/a", to)).toEqual(refused("x/a", to));
+  });
+
+  test("Reject tells at a host endpoint, in both directions, and for what is forwarded", async () => {
+    await apply("Reject", { hostEndpoints: [OUT0] });
+    expect(await told("outside", "host")).toEqual(refused("outside", "host"));
+    // Besides the error, the kernel refuses the call that sends a datagram.
+    expect(await told("host", "outside", ["tcp"])).toEqual(refused("host", "outside", ["tcp"]));
+
+    const forwarded = ofHost({ types: ["Ingress", "Egress"], applyOnForward: true, ingress: [], egress: [] });
+    await apply("Reject", { hostEndpoints: [OUT0], policies: [forwarded] });
+    for (const [from, to] of [
+      ["outside", "side"],
+      ["side", "outside"],
+      ["outside", "x/a"],
+      ["x/a", "outside"],
+    ] as const)
+      expect(await told(from, to)).toEqual(refused(from, to));
+  });
+
+  test("the answer comes from the address that was asked, also through a published port", async () => {
+    await apply("Reject", { policies: [ofPod({ types: ["Ingress"], ingress: [] })] });
+    expect(await told("outside", "published", ["tcp", "udp"], 8080)).toEqual(
+      refused("outside", "published", ["tcp", "udp"]),
+    );
+  });
+
+  test("the ICMP error comes from an address of the host, and nobody is told of broadcasts and multicasts", async () => {
+    await apply("Reject", { hostEndpoints: [OUT0], policies: [EGRESS] });
+    using toPod = capturePackets(endOf("x/a").netns);
+    await told("x/a", "outside", ["udp"]);
+    const own = JSON.parse(await site.ip("-j address")).flatMap((link: { addr_info: { local: string }[] }) =>
+      link.addr_info.map(({ local }) => local),
+    );
+    const errors = () => toPod.packets().filter(isError);
+    await pollUntil(() => errors().length >= 2, "the errors of both families");
+    expect(errors().filter(({ source }) => !own.includes(source))).toEqual([]);
+
+    using toOutside = capturePackets(endOf("outside").netns);
+    const link = await linkOf("vt-outside");
+    const group = { tags: [], source: "198.51.100.2", port: CLOSED };
+    for (const target of ["198.51.100.255", "255.255.255.255", "224.0.0.1"])
+      sendFrame(endOf("outside").netns, link.ifindex, { ...group, mac: BROADCAST, target });
+    sendFrame(endOf("outside").netns, link.ifindex, { ...group, mac: link.peerMac, target: "198.51.100.1" });
+    await pollUntil(() => toOutside.packets().some(isError), "the error about the last one");
+    expect(toOutside.packets().filter(isError)).toHaveLength(1);
+  });
+
+  test("nobody is told of packets that a pod sends with the address of another", async () => {
+    await apply("Reject", { policies: [policy("pod", { selector: "has(role)", types: ["Egress"], egress: [] })] });
+    const [victim, mallory] = [endOf("x/a"), endOf("x/b")];
+    using toVictim = capturePackets(victim.netns);
+    using toMallory = capturePackets(mallory.netns);
+    const link = await linkOf(other.pod.netnsName);
+    const datagram = { mac: link.peerMac, tags: [], target: "198.51.100.2", port: CLOSED };
+    for (let count = 0; count < 5; count++)
+      sendFrame(mallory.netns, link.ifindex, { ...datagram, source: victim.addresses[0] });
+    sendFrame(mallory.netns, link.ifindex, { ...datagram, source: mallory.addresses[0] });
+
+    // The last one is its own: it is told.
+    await pollUntil(() => toMallory.packets().some(isError), "the error about its own");
+    expect(toMallory.packets().filter(isError)).toHaveLength(1);
+    expect(toVictim.packets().filter(isError)).toEqual([]);
+  });
+
+  test("counters and traces name the rule, and say that the packet was rejected", async () => {
+    const { host } = site.policies.site;
+    const tool = (words: string) => host.must([builtProgram(identity.adminTool), ...words.split(" ")]);
+    await apply("Drop", { policies: [EGRESS] });
+    await told("x/a", "outside", ["udp"]);
+    const counted = async () =>
+      JSON.parse(await tool("policy counters -o json")).rules.find(
+        ({ policy: name }: { policy: string }) => name === "pod",
+      );
+    const before = await counted();
+    expect(before).toMatchObject({ action: "Deny", packets: 2 });
+    await apply("Reject", { policies: [EGRESS] });
+    expect(await counted()).toEqual(before);
+    await told("x/a", "outside", ["udp"]);
+    expect(await counted()).toMatchObject({ action: "Deny", packets: 4 });
+
+    let isOver = false;
+    const tracing = tool("policy trace --from x/a --to 198.51.100.2 --protocol udp --count 1 -o json").finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await Promise.race([tracing, told("x/a", "outside", ["udp"])]);
+    const { outcome, decisions } = JSON.parse(await tracing);
+    expect([outcome, decisions.at(-1).by]).toEqual([
+      "rejected",
+      'GlobalNetworkPolicy "pod", egress rule 1 (spec.egress[0])',
+    ]);
+  });
+
+  test("preDNAT and doNotTrack policies drop silently", async () => {
+    const early = { types: ["Ingress"], applyOnForward: true, ingress: [{ action: "Deny" }] };
+    for (const kind of ["preDNAT", "doNotTrack"] as const) {
+      await apply("Reject", { hostEndpoints: [OUT0], policies: [ofHost({ ...early, [kind]: true })] });
+      expect(await told("outside", "host")).toEqual(silent("outside", "host"));
+    }
+  });
+});
