@@ -22,6 +22,7 @@ export interface AgentSettings {
 
 /** Fields with another name; the first that is set counts. */
 const RENAMED: Readonly<Record<string, readonly string[]>> = {
+  denyAction: ["nftablesFilterDenyAction", "iptablesFilterDenyAction"],
   tablesRefreshInterval: ["nftablesRefreshInterval", "iptablesRefreshInterval"],
 };
 /** Values that mean what this release does anyway; several of them are in every cluster, since former agents wrote them. */
@@ -64,7 +65,7 @@ const FAILSAFE: readonly string[] = ["failsafeInboundHostPorts", "failsafeOutbou
 /** Of an entry of them. Former programs write it, empty, into every entry: then it means every network. */
 const NETWORK = "net";
 /** Earlier releases accepted these values in capitals, too. */
-const WORDS = "defaultEndpointToHostAction";
+const WORDS = ["defaultEndpointToHostAction", "denyAction"];
 
 export function agentSettings(name: string, former: unknown): AgentSettings {
   const { [SOURCE_SPOOFING.field]: spoofing, [FEATURES]: features, ...given }: Fields = isObject(former) ? former : {};
@@ -168,8 +169,10 @@ function withPresentNames(given: Fields): Fields {
     if (set !== undefined) fields[now] ??= given[set];
   }
   for (const name of FAILSAFE) if (Array.isArray(fields[name])) fields[name] = fields[name].map(withoutEmptyNetwork);
-  const word = fields[WORDS];
-  if (typeof word === "string") fields[WORDS] = `${word.slice(0, 1).toUpperCase()}${word.slice(1).toLowerCase()}`;
+  for (const name of WORDS) {
+    const word = fields[name];
+    if (typeof word === "string") fields[name] = `${word.slice(0, 1).toUpperCase()}${word.slice(1).toLowerCase()}`;
+  }
   return fields;
 }
 

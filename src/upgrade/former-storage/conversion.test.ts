@@ -253,6 +253,14 @@ describe("the settings of the node agent on etcd", () => {
     ]);
   });
 
+  test("keep what happens to denied packets, with its present name", () => {
+    for (const former of ["iptablesFilterDenyAction", "nftablesFilterDenyAction"]) {
+      expect(agentSettings("node.one", { [former]: "REJECT" })).toEqual({
+        ...{ spec: { denyAction: "Reject" }, notes: [], problems: [] },
+      });
+    }
+  });
+
   test("keep the port and the VNI of VXLAN, and what was said about checksum offload", () => {
     const former = {
       vxlanPort: 8472,

@@ -40,6 +40,8 @@ const TABLE: Readonly<Record<string, Translate>> = {
   IP_AUTODETECTION_METHOD: (value) => ({ ipv4AddressDetection: value }),
   IP6_AUTODETECTION_METHOD: (value) => ({ ipv6AddressDetection: value }),
   [HOST_ACTION]: hostAction,
+  FELIX_IPTABLESFILTERDENYACTION: denyAction,
+  FELIX_NFTABLESFILTERDENYACTION: denyAction,
   FELIX_HEALTHENABLED: (value) => truth(value, "healthEnabled"),
   FELIX_HEALTHHOST: (value) => ({ healthHost: value }),
   FELIX_HEALTHPORT: (value) => ({ healthPort: Number(value) }),
@@ -206,6 +208,17 @@ function hostAction(value: string): ReturnType<Translate> {
       return { defaultEndpointToHostAction: "Drop" };
     case "return":
       return { defaultEndpointToHostAction: "Return" };
+    default:
+      return undefined;
+  }
+}
+
+function denyAction(value: string): ReturnType<Translate> {
+  switch (value.toLowerCase()) {
+    case "drop":
+      return { denyAction: "Drop" };
+    case "reject":
+      return { denyAction: "Reject" };
     default:
       return undefined;
   }

@@ -216,6 +216,7 @@ describe("wantedManifest() of an installation that was changed", () => {
     ["IP_AUTODETECTION_METHOD", "interface=eth.*", { ipv4AddressDetection: "interface=eth.*" }],
     ["IP6_AUTODETECTION_METHOD", "cidr=2001:db8::/64", { ipv6AddressDetection: "cidr=2001:db8::/64" }],
     ["FELIX_PROMETHEUSMETRICSENABLED", "true", { prometheusMetricsEnabled: true }],
+    ["FELIX_IPTABLESFILTERDENYACTION", "REJECT", { denyAction: "Reject" }],
     ["FELIX_DEFAULTENDPOINTTOHOSTACTION", "RETURN", { defaultEndpointToHostAction: "Return" }],
     ["FELIX_HEALTHPORT", "9199", { healthPort: 9199 }],
     ["FELIX_VXLANPORT", "8472", { vxlanPort: 8472 }],
