@@ -5,6 +5,7 @@
 import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
+import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import { wholeTable } from "../../src/policy/table/table-changes.ts";
 import { insideNetns } from "../../test/support/namespace-sockets.ts";
@@ -34,6 +35,7 @@ const CASES = [
   { title: "no rules, connections tracked", name: "tracked" },
   { title: "10 endpoints and policies", name: "10", size: 10 },
   { title: "1,000 endpoints and policies", name: "1000", size: 1_000 },
+  { title: "1,000 endpoints and policies, denyAction Reject", name: "reject", size: 1_000, denyAction: "Reject" },
 ] as const;
 type Case = (typeof CASES)[number];
 
@@ -100,7 +102,7 @@ async function makeHost(one: Case): Promise<void> {
     await run(["ip", "-n", pod, "route", "add", "169.254.1.1", "dev", "eth0"]);
     await run(["ip", "-n", pod, "route", "add", "default", "via", "169.254.1.1"]);
   }
-  if ("size" in one) writeRules(host, one.size);
+  if ("size" in one) writeRules(host, one.size, "denyAction" in one ? { denyAction: one.denyAction } : {});
   else if (one.name === "tracked") await run(["nsenter", `--net=${pathOf(host)}`, "nft", TRACKING]);
 }
 
@@ -110,12 +112,13 @@ const TRACKING = `table inet tracking {
 }`;
 
 /** What the node agent would write. */
-function writeRules(host: string, size: number): void {
+function writeRules(host: string, size: number, settings: NodeAgentConfigurationSpec): void {
   const compiler = new PolicyCompiler({ node: LOAD_NODE });
   const load = policyLoad({ locals: size, remotes: size, policies: size });
   const others = load.endpoints.filter(({ spec }) => spec.interfaceName !== interfaceOf(CLIENT));
+  const configuration = nodeAgentConfiguration.make({ name: "default" }, settings);
   const client = localEndpoint(CLIENT, peerOf(SERVER, size));
-  compiler.update(changesBetween(NO_RESOURCES, { ...load, endpoints: [...others, client] }));
+  compiler.update(changesBetween(NO_RESOURCES, { ...load, endpoints: [...others, client] }, configuration));
   const socket = insideNetns(pathOf(host), () => openNetlinkSocket("netfilter"));
   commit(socket, wholeTable(POLICY_TABLE, compiler.table, ""));
   closeNetlinkSocket(socket);
