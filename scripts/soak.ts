@@ -41,6 +41,10 @@ const PROOFS: readonly Proof[] = [
       "two allocators at once in every order of up to four turns, at both levels of atomicity: never a corrupt record",
   },
   {
+    place: "test/kube/cluster-network-policy.test.ts",
+    proves: "all conformance tests of ClusterNetworkPolicy pass on each datastore",
+  },
+  {
     place: "src/routing/reachability.test.ts",
     proves: "the plans of all nodes lead every packet to its pod, in 5,000 random clusters of every mode",
   },

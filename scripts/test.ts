@@ -26,6 +26,7 @@ const PARTS = [
   "injection",
   "cni-plugins",
   "kubernetes",
+  "network-policy-api",
   "helm3",
   "helm4",
   "envoy",

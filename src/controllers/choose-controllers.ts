@@ -1,4 +1,5 @@
 /** The controllers that the settings enable, with a datastore of this kind. */
+import { clusterPolicyStatusController } from "./cluster-policy-status.ts";
 import { configurationController } from "./configuration.ts";
 import type { Controller } from "./controller.ts";
 import { hostEndpointController } from "./host-endpoints.ts";
@@ -10,6 +11,8 @@ import { WorkloadEndpointController } from "./workload-endpoint.ts";
 export interface ChosenController {
   readonly controller: Controller;
   readonly period: string;
+  /** It writes to the orchestrator's API, not to the datastore. */
+  readonly writesStatus?: true;
 }
 
 export interface Choice {
@@ -32,10 +35,15 @@ export function chooseControllers(settings: ControllerSettings, isEtcd: boolean)
       { controller: configurationController(settings), period: CONFIGURATION_PERIOD },
       // With the orchestrator's API as the datastore, its objects are read directly: there is nothing to copy.
       ...(isEtcd ? copiers : []),
+      ...(copying.policy === undefined ? [] : [statusController(copying.policy.reconcilerPeriod)]),
       ...(node === undefined ? [] : nodeControllers(node, isEtcd)),
     ],
     idle: isEtcd ? [] : names,
   };
+}
+
+function statusController(period: string): ChosenController {
+  return { controller: clusterPolicyStatusController, period, writesStatus: true };
 }
 
 function copierNamed(name: Exclude<ControllerName, "node">): Controller {

@@ -58,7 +58,11 @@ export class ControllersProcess {
   async run(): Promise<void> {
     const { client, environment, isEtcd, now, random, wait, signal, started, log } = this.means;
     const flows = flowApiPorts(environment);
-    const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: () => client.close() });
+    const orchestrator = openKubeStore({
+      api: client,
+      mappings: orchestratorMapping(now),
+      close: () => client.close(),
+    });
     const objects = liveObjects(client);
     const sides = { store: this.means.store, orchestrator, hasNodeRecords: isEtcd, ...objects };
     const gate = new ClusterGate({ sides, leadership: this.elector, wait, log });

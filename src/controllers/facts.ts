@@ -9,11 +9,18 @@ import type { Replica, ReplicaSnapshot } from "../datastore/replica.ts";
 import { type BlockClaim, borrowingOf, claimOf } from "../ipam/leaks/cluster-records.ts";
 import type { Pool } from "../ipam/pools.ts";
 import { decodeBlock, decodePool } from "../ipam/records.ts";
+import {
+  CLUSTER_POLICY_STATUSES_PREFIX,
+  type ClusterPolicyStatus,
+  readClusterPolicyStatus,
+} from "../model/cluster-policy-status.ts";
+import type { GlobalNetworkPolicy } from "../model/global-network-policy.ts";
 import type { HostEndpoint } from "../model/host-endpoint.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import { ALL_AFFINITIES_PREFIX, ALL_BORROWED_PREFIX, blocksPrefix } from "../model/keys.ts";
 import {
   ENDPOINT,
+  GLOBAL_NETWORK_POLICY,
   HOST_ENDPOINT,
   KUBE_CONTROLLERS_CONFIGURATION,
   NETWORK_POLICY,
@@ -31,6 +38,8 @@ import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 /** The orchestrator's objects, converted (datastore/kube/orchestrator-mapping.ts). */
 export interface OrchestratorValues {
   readonly policies: NetworkPolicy;
+  readonly clusterPolicies: GlobalNetworkPolicy;
+  readonly clusterPolicyStatuses: ClusterPolicyStatus;
   readonly profiles: Profile;
   readonly pods: PodRecord;
   readonly nodes: Node;
@@ -39,6 +48,7 @@ export interface OrchestratorValues {
 /** Records of the product's datastore. */
 export interface StoredValues {
   readonly policies: NetworkPolicy;
+  readonly clusterPolicies: GlobalNetworkPolicy;
   readonly profiles: Profile;
   readonly endpoints: WorkloadEndpoint;
   readonly nodes: Node;
@@ -81,6 +91,11 @@ export function factsOf({ orchestrator, stored }: Replicas): Facts | undefined {
 
 export const ORCHESTRATOR_KINDS: KindTable<OrchestratorValues> = {
   policies: sourceOf(NETWORK_POLICY),
+  clusterPolicies: sourceOf(GLOBAL_NETWORK_POLICY),
+  clusterPolicyStatuses: {
+    prefix: CLUSTER_POLICY_STATUSES_PREFIX,
+    decode: ({ key, value }) => readClusterPolicyStatus(value, key),
+  },
   profiles: sourceOf(PROFILE),
   pods: { prefix: POD_RECORDS_PREFIX, decode: ({ key, value }) => readPodRecord(value, key) },
   nodes: sourceOf(NODE),
@@ -88,6 +103,7 @@ export const ORCHESTRATOR_KINDS: KindTable<OrchestratorValues> = {
 
 export const STORED_KINDS: KindTable<StoredValues> = {
   policies: sourceOf(NETWORK_POLICY),
+  clusterPolicies: sourceOf(GLOBAL_NETWORK_POLICY),
   profiles: sourceOf(PROFILE),
   endpoints: sourceOf(ENDPOINT),
   nodes: sourceOf(NODE),

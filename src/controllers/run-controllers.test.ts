@@ -9,6 +9,7 @@ import { readAllRecords } from "../ipam/all-records.ts";
 import { openAllocator } from "../ipam/allocator.ts";
 import { BRAKE_INTERVAL_MILLISECONDS } from "../ipam/removal-brake.ts";
 import { type ClusterInformationSpec, clusterInformation } from "../model/cluster-information.ts";
+import { convertClusterPolicy } from "../model/cluster-network-policy.ts";
 import { resourceKey } from "../model/keys.ts";
 import { convertPolicy } from "../model/orchestrator-policy.ts";
 import { accountProfile, namespaceProfile } from "../model/orchestrator-profile.ts";
@@ -53,6 +54,22 @@ describe("the controllers that copy", () => {
     await site.until(POLICY_KEY, (found) => found?.spec.selector.includes("app == 'db'"));
     await site.deleteObject(POLICY_KEY);
     await site.until(POLICY_KEY, (found) => found === undefined);
+  });
+
+  test("copy policies of the cluster too", async () => {
+    const key = resourceKey("globalnetworkpolicies", { name: "kcnp.web" });
+    const object = (priority: number) => ({
+      metadata: { name: "web" },
+      spec: { tier: "Admin", priority, subject: { namespaces: {} } },
+    });
+    site.start();
+    await site.putObject(key, convertClusterPolicy(object(1)));
+    await site.until(key, (found) => found?.spec.tier === "kube-admin" && found.spec.order === 1);
+
+    await site.putRecord(key, convertClusterPolicy(object(2)));
+    await site.until(key, (found) => found?.spec.order === 1);
+    await site.deleteObject(key);
+    await site.until(key, (found) => found === undefined);
   });
 
   test("put back what a user changed or deleted, and overwrite what cannot be read", async () => {

@@ -50,10 +50,10 @@ export class RunningControllers {
     this.replicas = startReplicas(all, means);
     // An upgrade compares what it copies while the datastore is locked, and must be the only one that writes.
     const common = { ...means, store: respectingLock(means.store), replicas: this.replicas };
-    this.running = controllers.map(
-      ({ controller, period }) =>
-        new RunningController(controller, { ...common, periodMilliseconds: millisecondsOf(period) }),
-    );
+    this.running = controllers.map(({ controller, period, writesStatus = false }) => {
+      const store = writesStatus ? means.orchestrator : common.store;
+      return new RunningController(controller, { ...common, store, periodMilliseconds: millisecondsOf(period) });
+    });
     this.collector = node && new LeakCollector({ ...common, graceMilliseconds: millisecondsOf(node.leakGracePeriod) });
   }
 

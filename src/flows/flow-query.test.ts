@@ -35,7 +35,10 @@ function flow(fields: Partial<FlowRecord>): FlowRecord {
 
 const TO_SERVICE = flow({
   ...{ id: "one-2", destination: SERVICE, backend: DATABASE, seenAs: { address: "192.0.2.1", port: 3 } },
-  decisions: [{ point: "workload egress", verdict: "allow", rule: "shop/knp.default.web egress 0" }],
+  decisions: [
+    { point: "workload egress", verdict: "allow", rule: "shop/knp.default.web egress 0" },
+    { point: "workload ingress", verdict: "allow", rule: "kcnp.guard ingress 0" },
+  ],
 });
 const DENIED = flow({
   ...{ id: "two-3", node: "two", protocol: 17, source: OUTSIDE, destination: WEB, verdict: "denied", state: "denied" },
@@ -91,6 +94,9 @@ describe("matcherOf()", () => {
     [{ policy: "knp.*" }, ["one-2"]],
     [{ policy: "web" }, ["one-2"]],
     [{ policy: "data/web" }, []],
+    [{ policy: "guard" }, ["one-2"]],
+    [{ policy: "kcnp.guard" }, ["one-2"]],
+    [{ policy: "shop/guard" }, []],
     // A comment that looks like a policy's, but is none.
     [{ policy: "failsafe" }, []],
     [{ from: "shop/*", to: "data/*", port: 80 }, ["one-2"]],

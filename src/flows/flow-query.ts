@@ -5,6 +5,7 @@
 import * as v from "valibot";
 import { type Address, parseAddress } from "../ip/address.ts";
 import { parsePrefixOrAddress, prefixContains } from "../ip/prefix.ts";
+import { CLUSTER_POLICY, clusterPolicyName } from "../model/cluster-network-policy.ts";
 import { ORCHESTRATOR_POLICY } from "../model/orchestrator-policy.ts";
 import { PROTOCOL_NAMES, protocolNumber } from "../model/protocols.ts";
 import { endOfShortened, isNameOf, readRuleComment } from "../policy/table/rule-comment.ts";
@@ -255,13 +256,19 @@ function policyTest(text: string): (comment: string) => boolean {
     const name = policy.slice(slash + 1);
     if (pattern.namespace !== undefined && pattern.namespace !== namespace) return false;
     const isOfOrchestrator = namespace !== undefined && name.startsWith(ORCHESTRATOR_POLICY);
-    return pattern.matches(name) || (isOfOrchestrator && pattern.matches(name.slice(ORCHESTRATOR_POLICY.length)));
+    const authored = isOfOrchestrator
+      ? name.slice(ORCHESTRATOR_POLICY.length)
+      : namespace === undefined
+        ? clusterPolicyName(name)
+        : undefined;
+    return pattern.matches(name) || (authored !== undefined && pattern.matches(authored));
   };
 }
 
 /** Of a policy with a very long name, whose beginning is only a digest. */
 function isOneOf(policy: string, text: string): boolean {
-  return isNameOf(policy, text) || isNameOf(policy, text.replace("/", `/${ORCHESTRATOR_POLICY}`));
+  const authored = text.includes("/") ? text.replace("/", `/${ORCHESTRATOR_POLICY}`) : `${CLUSTER_POLICY}${text}`;
+  return isNameOf(policy, text) || isNameOf(policy, authored);
 }
 
 function listed(words: readonly string[]): string {

@@ -9,6 +9,7 @@ import { NETWORK_ANNOTATION } from "./endpoint-labels.ts";
 import { LONGEST_NAME } from "./longest-name.ts";
 import { checkLabels } from "./metadata.ts";
 import { nameMap } from "./name-map.ts";
+import { OF_NODE } from "./node-members.ts";
 import { isNodeName } from "./node-name.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -92,7 +93,7 @@ function checkGivenLabels(labels: Labels): readonly Problem[] {
 }
 
 /** Labels of namespaces and service accounts, and those by which policies know where an endpoint belongs. */
-const RESERVED = [identity.labelPrefix, "pcns.", "pcsa."];
+const RESERVED = [identity.labelPrefix, "pcns.", "pcsa.", OF_NODE];
 
 function isReserved(label: string): boolean {
   return RESERVED.some((prefix) => label.startsWith(prefix));

@@ -6,27 +6,22 @@
  * ignored.
  */
 import { API_VERSION, identity } from "../identity.ts";
-import { parseAddress, unmapAddress } from "../ip/address.ts";
-import { formatPrefix, parseInterfaceAddress, prefixAround } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
-import { DEFAULT_TIER } from "./default-tier.ts";
+import { DEFAULT_TIER } from "./built-in-tiers.ts";
 import { derivedUid } from "./derived-uid.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
+import { type Fields, fieldsOf, IS_POD, isGiven, joined, listIn, networkOf, reasonOf } from "./orchestrator-fields.ts";
 import { convertPorts, type ProtocolPorts } from "./orchestrator-ports.ts";
 import { convertLabelSelector, Unconvertible } from "./orchestrator-selector.ts";
 import type { EntityRule, PolicyRule } from "./policy-rule.ts";
 import type { PolicyType } from "./policy-spec.ts";
 import { isObject } from "./shape.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** What precedes the name of the orchestrator's policy in ours. */
 export const ORCHESTRATOR_POLICY = "knp.default.";
 
 /** Before those of users without an order, in the same tier. */
 const ORDER = 1000;
-
-const IS_POD = `${identity.labelPrefix}orchestrator == 'k8s'`;
 
 /** Of a converted policy: why it allows less than the original, in words. */
 export const NOT_CONVERTED_ANNOTATION = `${identity.labelPrefix}not-converted`;
@@ -153,42 +148,4 @@ function convertBlock(given: unknown): EntityRule {
   const block = fieldsOf(given, "an ipBlock", ["cidr", "except"]);
   const except = listIn(block, "except").map(networkOf);
   return { nets: [networkOf(block["cidr"])], ...(except.length === 0 ? {} : { notNets: except }) };
-}
-
-/** Host bits have no meaning, as for the orchestrator. */
-function networkOf(cidr: unknown): string {
-  const read = typeof cidr === "string" && parseAddress(cidr) === undefined ? parseInterfaceAddress(cidr) : undefined;
-  if (read === undefined) throw new Unconvertible(`${quoted(cidr)} is not a CIDR`);
-  // Packets of mapped addresses are IPv4 packets, which our rules do not compare with such a network.
-  if (unmapAddress(read.address).family !== read.address.family) {
-    throw new Unconvertible(`${quoted(cidr)} is an IPv4-mapped network`);
-  }
-  return formatPrefix(prefixAround(read.address, read.length));
-}
-
-function joined(terms: readonly string[]): string {
-  return terms.join(" && ");
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
-function listIn(fields: Fields, name: string): readonly unknown[] {
-  const list = fields[name] ?? [];
-  if (!Array.isArray(list)) throw new Unconvertible(`${name} is not a list`);
-  return list;
-}
-
-/** Refuses fields that this release does not know: they could be criteria. */
-function fieldsOf(value: unknown, what: string, known: readonly string[]): Fields {
-  if (!isObject(value)) throw new Unconvertible(`${what} is not an object`);
-  const unknown = Object.keys(value).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new Unconvertible(`${what} has the unknown field ${quoted(unknown)}`);
-  return value;
-}
-
-function reasonOf(failure: unknown): string {
-  if (failure instanceof Unconvertible) return failure.message;
-  throw failure;
 }

@@ -12,8 +12,8 @@ export class Unconvertible extends Error {
 /** As in our selectors. */
 const LABEL = /^[A-Za-z0-9_./-]{1,512}$/;
 
-/** All terms must match; an empty selector has none. */
-export function convertLabelSelector(selector: unknown): readonly string[] {
+/** All terms must match; an empty selector has none. `prefix`: of the labels in our selectors. */
+export function convertLabelSelector(selector: unknown, prefix = ""): readonly string[] {
   if (!isObject(selector)) throw new Unconvertible("a selector is not an object");
   const { matchLabels, matchExpressions, ...others } = selector;
   const [unknown] = Object.keys(others);
@@ -24,14 +24,14 @@ export function convertLabelSelector(selector: unknown): readonly string[] {
   return [
     ...Object.entries(labels)
       .toSorted(([left], [right]) => (left < right ? -1 : 1))
-      .map(([key, value]) => `${labelOf(key)} == ${textOf(value)}`),
-    ...expressions.map(convertExpression),
+      .map(([key, value]) => `${labelOf(key, prefix)} == ${textOf(value)}`),
+    ...expressions.map((expression) => convertExpression(expression, prefix)),
   ];
 }
 
-function convertExpression(given: unknown): string {
+function convertExpression(given: unknown, prefix: string): string {
   const { key, operator, values = [] } = requireObject(given);
-  const label = labelOf(key);
+  const label = labelOf(key, prefix);
   const set = () => {
     if (!Array.isArray(values)) throw new Unconvertible("the values of an expression are not a list");
     return `{${values.map(textOf).join(", ")}}`;
@@ -55,8 +55,8 @@ function requireObject(value: unknown): Fields {
   return value;
 }
 
-function labelOf(key: unknown): string {
-  if (typeof key === "string" && LABEL.test(key)) return key;
+function labelOf(key: unknown, prefix: string): string {
+  if (typeof key === "string" && LABEL.test(prefix + key)) return prefix + key;
   throw new Unconvertible(`${quoted(key)} is not a label`);
 }
 

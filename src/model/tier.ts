@@ -1,7 +1,7 @@
 /** Tier: a group of policies that is evaluated before or after other groups. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
-import { DEFAULT_TIER } from "./default-tier.ts";
+import { BUILT_IN_TIERS, DEFAULT_TIER } from "./built-in-tiers.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -25,10 +25,13 @@ export const tier = defineResource({
   spec: v.optional(specSchema, {}),
   complete: (spec): TierSpec => spec,
   check: ({ defaultAction }, { name }): readonly Problem[] => {
-    if (name !== DEFAULT_TIER || defaultAction === "Deny") return [];
-    return [{ path: "spec.defaultAction", value: defaultAction, message: DEFAULT_TIER_DENIES }];
+    const builtIn = BUILT_IN_TIERS.get(name);
+    if (builtIn === undefined || defaultAction === builtIn.defaultAction) return [];
+    return [{ path: "spec.defaultAction", value: defaultAction, message: builtInActionMessage(name) }];
   },
 });
 
-/** The rule of the CRD has the same one. */
-export const DEFAULT_TIER_DENIES = `is not allowed for the tier "${DEFAULT_TIER}"; use Deny`;
+/** The rules of the CRD have the same ones. */
+export function builtInActionMessage(name: string): string {
+  return `is not allowed for the tier "${name}"; use ${BUILT_IN_TIERS.get(name)?.defaultAction}`;
+}

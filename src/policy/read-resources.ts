@@ -64,6 +64,7 @@ export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
     networkSets: networkSets.readable,
     globalNetworkSets: globalNetworkSets.readable,
     tiers: tiers.readable,
+    nodes: nodes.readable,
     ...(store.isOrchestratorApi ? { serviceEndpoints: await serviceEndpoints() } : {}),
     networkPolicies: [...networkPolicies.readable, ...networkPolicies.unreadable.map(closedPolicy)],
     globalNetworkPolicies: [

@@ -108,6 +108,9 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
     [ -d "$final" ] && exit 0
     rm -rf "$final".new && mkdir "$final".new
     nice -n 10 go build -trimpath -tags "$tags" -ldflags "$flags" -o "$final".new/ "$@" || exit 1
+    for file in $files; do
+      cp "$(go list -m -f '{{.Dir}}' "\${file%%:*}")/\${file#*:}" "$final".new/ || exit 1
+    done
     for link in $links; do ln -s "\${link#*=}" "$final".new/"\${link%%=*}"; done
     mv "$final".new "$final"`;
   const child = Bun.spawn(["flock", join(cacheRoot(), "lock"), "sh", "-c", script, "build", ...row.packages], {
@@ -119,6 +122,7 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
       links: Object.entries(row.links ?? {})
         .map((link) => link.join("="))
         .join(" "),
+      files: (row.files ?? []).join(" "),
       flags: ["-s -w", row.linkerFlags ?? ""].join(" ").trim(),
       tags: row.tags ?? "",
       CGO_ENABLED: "0",

@@ -15,6 +15,8 @@ export interface GoPart {
   readonly links?: Readonly<Record<string, string>>;
   /** The program whose path is the part's path; absent if the part is a directory of programs. */
   readonly program?: string;
+  /** Files of modules that belong to the part: `MODULE:PATH`. */
+  readonly files?: readonly string[];
   readonly linkerFlags?: string;
   readonly tags?: string;
 }
@@ -170,6 +172,14 @@ export const PARTS = {
   "kubernetes-1.24": earlierKubernetes(24, 17),
   /** The last release that cannot compile all rules of the definitions. Only the soak builds it. */
   "kubernetes-1.30": earlierKubernetes(30, 14),
+  /** The conformance tests of ClusterNetworkPolicy, its definition with the experimental fields, and the program of their pods. */
+  "network-policy-api": {
+    module: "network-policy-api",
+    packages: ["./conformance", "./agnhost"],
+    files: [
+      "sigs.k8s.io/network-policy-api:config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml",
+    ],
+  },
   /** Helm of both major versions, for the tests of the chart. A program without a version calls itself v3.22 or v4.3. */
   helm3: {
     module: "helm3",

@@ -45,6 +45,7 @@ export async function fillEtcd(store: Datastore, pods = 12): Promise<ReadonlyMap
   await put("hostendpoints", "HostEndpoint", "one-all", { node: FIRST, interfaceName: "*" });
   await put("bgppeers", "BGPPeer", "peer", { node: SECOND, peerIP: "192.0.2.9", asNumber: 64512 });
   await put("globalnetworkpolicies", "GlobalNetworkPolicy", "allow", { selector: "all()", types: ["Ingress"] });
+  await put("globalnetworkpolicies", "GlobalNetworkPolicy", "kcnp.theirs", { tier: "kube-admin", selector: "all()" });
   await put("networkpolicies", "NetworkPolicy", "mine", { selector: "all()" }, { namespace: "shop" });
   const deletion = { stagedAction: "Delete", tier: "default" };
   await put("stagednetworkpolicies", "StagedNetworkPolicy", "mine", deletion, { namespace: "shop" });

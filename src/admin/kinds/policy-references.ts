@@ -2,6 +2,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
+import { BUILT_IN_TIERS, DEFAULT_TIER } from "../../model/built-in-tiers.ts";
 import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
 import { type PublicKind, TIER } from "../../model/kinds.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
@@ -9,7 +10,6 @@ import type { PolicyRule } from "../../model/policy-rule.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { StagedGlobalNetworkPolicy } from "../../model/staged-global-network-policy.ts";
 import type { StagedNetworkPolicy } from "../../model/staged-network-policy.ts";
-import { DEFAULT_TIER } from "../../model/tier.ts";
 
 type Policy = NetworkPolicy | GlobalNetworkPolicy;
 type AnyPolicy = Policy | StagedNetworkPolicy | StagedGlobalNetworkPolicy;
@@ -19,7 +19,7 @@ export async function checkPolicyReferences(store: Datastore, { spec }: AnyPolic
 }
 
 async function checkTier(store: Datastore, name: string): Promise<readonly Problem[]> {
-  if (name === DEFAULT_TIER) return [];
+  if (BUILT_IN_TIERS.has(name)) return [];
   const { answers } = await store.read([{ kind: "key", key: TIER.key({ name }) }]);
   if (answers[0]?.length === 1) return [];
   return [

@@ -1,6 +1,7 @@
 /** What `describe` shows about policies: whom a policy selects, and which policies apply to an endpoint in which order. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
+import { authoredPolicy } from "../../model/cluster-network-policy.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import { isUneditedNetworkProfile } from "../../model/network-profile.ts";
 import { typesOf } from "../../model/policy-spec.ts";
@@ -126,7 +127,7 @@ function directionSection(endpoint: AnyEndpoint, direction: Direction, resources
   const rows = ordered.map(({ policy, stage }, index) => [
     `${index + 1}.`,
     `tier ${policy.spec.tier}`,
-    `${policy.kind} ${policyName(policy)}`,
+    policyWords(policy),
     ...(stage === "" ? [] : [stage]),
   ]);
   return {
@@ -173,6 +174,7 @@ function stageOf(policy: AnyPolicy): (typeof STAGES)[number] {
   return policy.spec.doNotTrack ? "doNotTrack" : "preDNAT";
 }
 
-function policyName({ metadata: { name, namespace } }: AnyPolicy): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
+function policyWords(policy: AnyPolicy): string {
+  const { kind, name, namespace } = authoredPolicy(policy);
+  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }

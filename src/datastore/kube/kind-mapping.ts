@@ -5,6 +5,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import type { KubeRequest, KubeResponse } from "../../kube/api.ts";
+import { statusOfRefusal } from "../../kube/require-ok.ts";
 import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
 
@@ -12,6 +13,13 @@ import type { ApiObject } from "./api.ts";
 export interface Collection {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
+  /** Its definition is not one of this product: while the API has none, there are no objects. */
+  readonly isOptional?: true;
+}
+
+/** Whether the failure means that the API does not have this collection, and need not have it. */
+export function isAbsence({ isOptional }: Collection, failure: unknown): boolean {
+  return isOptional === true && statusOfRefusal(failure) === 404;
 }
 
 /** The same for the same objects. */

@@ -19,7 +19,7 @@ import type { KubeRequest } from "../../kube/api.ts";
 import type { EnoughState, Entry, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
 import { type Api, type ApiList, type ApiObject, parseList, requestOf } from "./api.ts";
-import { type Collection, type KindMapping, mappingsBelow, nameOf } from "./kind-mapping.ts";
+import { type Collection, isAbsence, type KindMapping, mappingsBelow, nameOf } from "./kind-mapping.ts";
 import type { ListedPart, RecordsOfCollection, StreamedLists } from "./streamed-lists.ts";
 
 const OBJECTS_IN_ONE_RESPONSE = 500;
@@ -44,6 +44,11 @@ interface ListedRevision {
   readonly revision: string;
 }
 
+/** Without a collection: there is none. */
+interface ListedCollection extends RecordsOfCollection {
+  readonly collection?: Collection;
+}
+
 export interface ListsMeans {
   readonly api: Api;
   readonly streamed: StreamedLists;
@@ -62,6 +67,8 @@ export class Lists {
   /** Collections that were a part of a page when they were last listed: older API servers read all that has a limit from etcd. */
   private readonly small = new Set<string>();
 
+  /** Optional collections that the API did not have when they were last listed. */
+  private readonly absent = new Set<string>();
   /** Of each collection, when it was last listed. */
   private readonly listed = new Map<string, ListedRevision>();
 
@@ -94,10 +101,9 @@ export class Lists {
     if (parts.length === 0) return { entries: [] };
     const lists = await this.listAll(parts, enough);
     const lowest = lowestRevision(lists.map(({ revision }) => revision));
-    lists.forEach(({ revision }, index) => {
-      const collection = parts[index]?.collection;
+    for (const { collection, revision } of lists) {
       if (collection !== undefined) this.noteListed(collection, { lowest, revision });
-    });
+    }
     const entries = lists.flatMap((list) => list.entries);
     return {
       revision: lowest,
@@ -115,6 +121,11 @@ export class Lists {
     return listed?.lowest === from ? listed.revision : from;
   }
 
+  /** Whether the API did not have it when it was last listed: then there is nothing to watch. */
+  isAbsent(collection: Collection): boolean {
+    return this.absent.has(nameOf(collection));
+  }
+
   private noteListed(collection: Collection, { lowest, revision }: ListedRevision): void {
     const name = nameOf(collection);
     const before = this.listed.get(name);
@@ -126,15 +137,39 @@ export class Lists {
   private async listAll(
     parts: readonly ListedPart[],
     enough: EnoughState | undefined,
-  ): Promise<readonly RecordsOfCollection[]> {
-    if (enough === undefined) {
-      const { api } = this.means;
-      return Promise.all(parts.map((part) => listInPages(api, part.collection, new BegunList(part.entryOf))));
-    }
-    const lists = await Promise.allSettled(parts.map((part) => this.listEnough(part, enough)));
-    const failed = lists.find((list) => list.status === "rejected");
+  ): Promise<readonly ListedCollection[]> {
+    const { api, mappings } = this.means;
+    const list = (part: ListedPart): Promise<RecordsOfCollection> =>
+      enough === undefined
+        ? listInPages(api, part.collection, new BegunList(part.entryOf))
+        : this.listEnough(part, enough);
+    const lists = await Promise.allSettled(parts.map((part) => this.listUnlessAbsent(part, list)));
+    const failed = lists.find((each) => each.status === "rejected");
     if (failed !== undefined) throw failed.reason;
-    return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
+    const present = lists.flatMap((each) => (each.status === "fulfilled" && each.value ? [each.value] : []));
+    if (present.length > 0) return present;
+    // Of nothing there is no revision: that of any other collection says when there was nothing.
+    const others = mappings.flatMap(({ collections, prefix }) => collections(prefix));
+    const other = others.find(({ isOptional }) => !isOptional);
+    return [{ revision: other === undefined ? "0" : await currentRevision(api, other), entries: [] }];
+  }
+
+  /** `undefined`: the API does not have the collection. */
+  private async listUnlessAbsent(
+    part: ListedPart,
+    list: (part: ListedPart) => Promise<RecordsOfCollection>,
+  ): Promise<ListedCollection | undefined> {
+    const { collection } = part;
+    const name = nameOf(collection);
+    try {
+      const records = await list(part);
+      this.absent.delete(name);
+      return { ...records, collection };
+    } catch (failure) {
+      if (!isAbsence(collection, failure)) throw failure;
+      this.absent.add(name);
+      return undefined;
+    }
   }
 
   private async listEnough(part: ListedPart, enough: EnoughState): Promise<RecordsOfCollection> {

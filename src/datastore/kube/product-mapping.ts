@@ -2,6 +2,7 @@
 import { identity } from "../../identity.ts";
 import { absentContainerLabels } from "./absent-container-labels.ts";
 import { clusterNodes } from "./cluster-nodes.ts";
+import { withClusterPolicies } from "./cluster-policies.ts";
 import { customObjects } from "./custom-objects.ts";
 import { withDerivedPolicies } from "./derived-policies.ts";
 import { derivedProfiles } from "./derived-profiles.ts";
@@ -21,7 +22,6 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     resourceKind("clusterinformations", "ClusterInformation", means),
     resourceKind("ippools", "IPPool", { ...means, traits: { protection: poolProtection }, withGeneration: true }),
     resourceKind("ipreservations", "IPReservation", means),
-    resourceKind("globalnetworkpolicies", "GlobalNetworkPolicy", means),
     resourceKind("stagednetworkpolicies", "StagedNetworkPolicy", { ...means, namespaced: true }),
     resourceKind("stagedglobalnetworkpolicies", "StagedGlobalNetworkPolicy", means),
     resourceKind("stagedkubernetesnetworkpolicies", "StagedKubernetesNetworkPolicy", { ...means, namespaced: true }),
@@ -40,6 +40,7 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     withDerivedPolicies(
       customObjects(resourceKind("networkpolicies", "NetworkPolicy", { ...means, namespaced: true }), means),
     ),
+    withClusterPolicies(customObjects(resourceKind("globalnetworkpolicies", "GlobalNetworkPolicy", means), means)),
     derivedServiceEndpoints,
     clusterNodes,
     podEndpoints,

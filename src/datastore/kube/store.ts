@@ -11,7 +11,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
-import { aborted } from "../../timers.ts";
+import { aborted, SYSTEM_TIMERS, type Timers } from "../../timers.ts";
 import { commitEffect } from "../commit-effect.ts";
 import type {
   Change,
@@ -47,6 +47,7 @@ export interface KubeStoreMeans {
   readonly close: () => Promise<void>;
   /** Told about records that responses show. */
   readonly observer?: Observer;
+  readonly timers?: Timers;
 }
 
 interface ReadRecords {
@@ -156,7 +157,8 @@ class KubeDatastore implements Datastore {
     }
     try {
       const { entryOf, lists, streamed, silent, currentTogether: current } = this;
-      yield* watchTogether(watched, from, { api, lists, streamed, entryOf, signal: stop, silent, current });
+      const { timers = SYSTEM_TIMERS } = this.means;
+      yield* watchTogether(watched, from, { api, lists, streamed, entryOf, signal: stop, timers, silent, current });
     } catch (failure) {
       if (!stop.aborted) throw failure;
     }

@@ -15,7 +15,7 @@ import type { WatchEvent } from "../../kube/api.ts";
 import { statusOfRefusal } from "../../kube/require-ok.ts";
 import type { EnoughState, Entry } from "../datastore.ts";
 import { type Api, type ApiObject, isEndOfList, parseBookmark, parseObject, statusCode } from "./api.ts";
-import { type Collection, nameOf } from "./kind-mapping.ts";
+import { type Collection, isAbsence, nameOf } from "./kind-mapping.ts";
 
 /** A server that does not know the option, or has it switched off. */
 const NOT_SERVED: readonly (number | undefined)[] = [400, 422];
@@ -78,6 +78,7 @@ export class StreamedLists {
       const status = statusOfRefusal(failure);
       if (!NOT_REACHED.includes(status)) {
         if (NOT_SERVED.includes(status)) this.isServed = false;
+        else if (isAbsence(collection, failure)) throw failure;
         else if (status !== FORBIDDEN) {
           this.failed.add(name);
           throw failure;

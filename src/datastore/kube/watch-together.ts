@@ -6,6 +6,11 @@ import type { DatastoreEvent } from "../datastore.ts";
 import { lowestRevision } from "./lists.ts";
 import { type Watched, type WatchMeans, watchCollection } from "./watches.ts";
 
+interface Reached {
+  readonly revision: string;
+  readonly isUnheard?: true;
+}
+
 export async function* watchTogether(
   collections: readonly Watched[],
   from: string,
@@ -14,7 +19,7 @@ export async function* watchTogether(
   const ending = new AbortController();
   const signal = AbortSignal.any([means.signal, ending.signal]);
   const watches = collections.map((collection) => watchCollection(collection, from, { ...means, signal }));
-  const reached = new Map<number, { readonly revision: string; readonly isUnheard?: true }>();
+  const reached = new Map<number, Reached>();
   const nextOf = (index: number) => {
     const next = watches[index]?.next().then((result) => ({ index, result }));
     // It may fail while the consumer is busy with another event.
@@ -32,7 +37,7 @@ export async function* watchTogether(
         reached.set(index, result.value);
         // All of them must be open.
         if (reached.size === watches.length) {
-          const all = [...reached.values()];
+          const all = boundBy(reached, collections, means);
           const revision = lowestRevision(all.map((each) => each.revision));
           yield { kind: "bookmark", revision, ...(all.some(({ isUnheard }) => isUnheard) && { isUnheard: true }) };
         }
@@ -42,4 +47,17 @@ export async function* watchTogether(
     ending.abort();
     await Promise.allSettled(waiting);
   }
+}
+
+/** One that the API does not have holds no other back. */
+function boundBy(
+  reached: ReadonlyMap<number, Reached>,
+  collections: readonly Watched[],
+  { lists }: WatchMeans,
+): readonly Reached[] {
+  const present = [...reached].filter(([index]) => {
+    const collection = collections[index]?.collection;
+    return collection !== undefined && !lists.isAbsent(collection);
+  });
+  return present.length === 0 ? [...reached.values()] : present.map(([, each]) => each);
 }

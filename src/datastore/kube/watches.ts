@@ -6,9 +6,10 @@
 import { PluginError } from "../../errors.ts";
 import type { WatchEvent } from "../../kube/api.ts";
 import { isForbidden } from "../../kube/require-ok.ts";
+import type { Timers } from "../../timers.ts";
 import { type DatastoreEvent, type Entry, HistoryGone } from "../datastore.ts";
 import { type Api, type ApiObject, parseBookmark, parseObject, statusCode } from "./api.ts";
-import { type Collection, type KindMapping, nameOf } from "./kind-mapping.ts";
+import { type Collection, isAbsence, type KindMapping, nameOf } from "./kind-mapping.ts";
 import { currentRevision, type Lists } from "./lists.ts";
 import type { StreamedLists } from "./streamed-lists.ts";
 
@@ -16,6 +17,9 @@ import type { StreamedLists } from "./streamed-lists.ts";
 const GONE: readonly (number | undefined)[] = [410, 504];
 /** A server sends no bookmarks of a kind of which it has heard nothing since it started; asked for it again, it does. */
 const SILENT_WATCHES = 2;
+/** Milliseconds between two looks for an optional collection: who has just applied its definition need not wait long. */
+const FIRST_LOOK = 1_000;
+const LAST_LOOK = 60_000;
 
 export interface Watched {
   readonly mapping: KindMapping;
@@ -26,11 +30,12 @@ export interface Watched {
 
 export interface WatchMeans {
   readonly api: Api;
-  readonly lists: Pick<Lists, "listedAt">;
+  readonly lists: Pick<Lists, "listedAt" | "isAbsent">;
   /** Some of its lists go on as watches. */
   readonly streamed: Pick<StreamedLists, "watch">;
   readonly entryOf: (mapping: KindMapping, object: ApiObject) => Entry | undefined;
   readonly signal: AbortSignal;
+  readonly timers: Timers;
   /** How many watches of a collection in succession were accepted and delivered nothing, not even a bookmark. */
   readonly silent: Map<string, number>;
   /** The present revision, which watches that begin at the same time may ask for together: all kinds share one count. */
@@ -45,13 +50,15 @@ export async function* watchCollection(
   const { mapping, collection, prefix } = watched;
   const { api, lists, streamed, entryOf, signal, silent } = means;
   const name = nameOf(collection);
+  if (lists.isAbsent(collection)) return yield* untilPresent(collection, from, means);
   if (from === "0") throw new HistoryGone(from);
   let seen = lists.listedAt(collection, from);
   let begun = streamed.watch(collection, seen, signal);
   let isReached = begun !== undefined;
   while (!signal.aborted) {
     const query = { ...collection.query, resourceVersion: seen, allowWatchBookmarks: "true" };
-    const events = begun ?? openedIfForbidden(api.watch(collection.path, query, signal));
+    const events =
+      begun ?? openedIfForbidden(goneIfAbsent(collection, seen, api.watch(collection.path, query, signal)));
     begun = undefined;
     let hasDelivered = false;
     for await (const { type, text } of events) {
@@ -85,6 +92,54 @@ export async function* watchCollection(
       const isUnheard = (silent.get(name) ?? 0) >= SILENT_WATCHES;
       yield { kind: "bookmark", revision: seen, ...(isUnheard && { isUnheard }) };
     }
+  }
+}
+
+/** Looks again and again whether the API has the collection; then it is to be listed. Meanwhile it is as it was listed: empty. */
+async function* untilPresent(
+  collection: Collection,
+  from: string,
+  { api, signal, timers }: WatchMeans,
+): AsyncGenerator<DatastoreEvent> {
+  for (let pause = FIRST_LOOK; !signal.aborted; pause = Math.min(2 * pause, LAST_LOOK)) {
+    yield { kind: "bookmark", revision: from };
+    await unlessAborted(pause, { signal, timers });
+    if (!signal.aborted && (await isPresent(api, collection))) throw new HistoryGone(from);
+  }
+}
+
+async function isPresent(api: Api, collection: Collection): Promise<boolean> {
+  try {
+    await currentRevision(api, collection);
+    return true;
+  } catch (failure) {
+    if (isAbsence(collection, failure)) return false;
+    throw failure;
+  }
+}
+
+function unlessAborted(milliseconds: number, { signal, timers }: Pick<WatchMeans, "signal" | "timers">): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const end = () => resolve();
+  const cancel = timers.after(milliseconds, end);
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
+  return promise.finally(() => {
+    cancel();
+    signal.removeEventListener("abort", end);
+  });
+}
+
+/** With its definition the objects are gone, whatever events were missed. */
+async function* goneIfAbsent(
+  collection: Collection,
+  from: string,
+  events: AsyncIterable<WatchEvent>,
+): AsyncIterable<WatchEvent> {
+  try {
+    yield* events;
+  } catch (failure) {
+    throw isAbsence(collection, failure) ? new HistoryGone(from) : failure;
   }
 }
 

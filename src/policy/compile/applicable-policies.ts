@@ -2,7 +2,8 @@
  * Which policies apply to each local endpoint, tier by tier, and what its profiles say. Reports the endpoints for which
  * the answer may have changed.
  */
-import { DEFAULT_TIER, type TierSpec } from "../../model/tier.ts";
+import { BUILT_IN_TIERS } from "../../model/built-in-tiers.ts";
+import type { TierSpec } from "../../model/tier.ts";
 import type { Labels } from "../../selector/selector.ts";
 import type { Direction, EffectiveRule } from "../effective-rule.ts";
 import type { SelectorText } from "../effective-selector.ts";
@@ -12,7 +13,6 @@ import { FIRST_TIER, isSameButRules, type PolicyRecord } from "./policy-record.t
 import type { EndpointKind, ProfileRecord } from "./profile-record.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
-const BUILT_IN_DEFAULT_TIER: TierSpec = { order: 1_000_000, defaultAction: "Deny" };
 const BEFORE_OTHERS: TierSpec = { order: Number.NEGATIVE_INFINITY, defaultAction: "Deny" };
 
 export class ApplicablePolicies {
@@ -83,7 +83,7 @@ export class ApplicablePolicies {
 
   /** A tier that was read before stays as it was. */
   markUnreadableTier(name: string): void {
-    if (this.tiers.has(name) || name === DEFAULT_TIER) return;
+    if (this.tiers.has(name) || BUILT_IN_TIERS.has(name)) return;
     this.unreadableTiers.add(name);
     for (const endpoint of this.endpoints.keys()) this.touch(endpoint);
   }
@@ -142,9 +142,7 @@ export class ApplicablePolicies {
   /** A tier that does not exist is evaluated last, and denies what its policies do not allow. */
   private tierOf(name: string): TierSpec {
     if (name === FIRST_TIER) return BEFORE_OTHERS;
-    const tier = this.tiers.get(name);
-    if (name === DEFAULT_TIER) return { ...BUILT_IN_DEFAULT_TIER, ...tier };
-    return tier ?? { defaultAction: "Deny" };
+    return { defaultAction: "Deny", ...BUILT_IN_TIERS.get(name), ...this.tiers.get(name) };
   }
 
   private touchSelected({ selector }: PolicyRecord): void {

@@ -31,7 +31,7 @@ import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { type KernelLogging, TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
 import { ContainerTargets } from "./container-targets.ts";
-import { hostEntity, networkSetEntity, workloadEntity } from "./entity.ts";
+import { type Entity, hostEntity, networkSetEntity, nodeEntity, workloadEntity } from "./entity.ts";
 import { Evaluations } from "./evaluations.ts";
 import { HostEndpoints } from "./host-endpoints.ts";
 import { MemberSets } from "./member-sets.ts";
@@ -97,6 +97,7 @@ export class PolicyCompiler {
   private readonly problemOf = new PolicyProblems();
   private readonly services = new ServiceSlices();
   private readonly containers = new ContainerTargets();
+  private readonly nodes = new Map<string, Entity>();
   private readonly limits: NamespaceLimits;
   /** Workload endpoints of this node that changed since the last delta, whether or not their interface is known. */
   private readonly changedHere = new Set<string>();
@@ -287,6 +288,7 @@ export class PolicyCompiler {
     for (const change of changes.hostEndpoints) this.changeHostEndpoint(change);
     for (const change of changes.endpoints) this.changeEndpoint(change);
     for (const change of changes.serviceEndpoints) this.changeService(change);
+    for (const change of changes.nodes ?? []) this.changeNode(change);
     for (const change of changes.networkPolicies) this.noteNetworkPolicy(change);
     for (const change of changes.globalNetworkPolicies) this.changePolicy(change.key, recordOf(change, this.options));
     for (const change of changes.configurations) this.changeConfiguration(change);
@@ -347,6 +349,21 @@ export class PolicyCompiler {
     if (this.problemOf.isKeptUnreadable(change)) return;
     if (change.kind === "put") this.sets.putEntity(change.key, networkSetEntity(change.value));
     else this.sets.deleteEntity(change.key);
+  }
+
+  /** Its status changes all the time. What can no longer be read stays as it was. */
+  private changeNode(change: NonNullable<PolicyChanges["nodes"]>[number]): void {
+    const { key } = change;
+    if (change.kind === "unreadable") return;
+    const entity = change.kind === "put" ? nodeEntity(change.value) : undefined;
+    if (Bun.deepEquals(this.nodes.get(key), entity)) return;
+    if (entity === undefined) {
+      this.nodes.delete(key);
+      this.sets.deleteEntity(key);
+      return;
+    }
+    this.nodes.set(key, entity);
+    this.sets.putEntity(key, entity);
   }
 
   private changeHostEndpoint(change: Change<"hostEndpoints">): void {

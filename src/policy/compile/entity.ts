@@ -8,6 +8,8 @@ import { isFinished } from "../../model/finished-pods.ts";
 import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { NetworkSet } from "../../model/network-set.ts";
+import type { Node } from "../../model/node.ts";
+import { nodeAddresses, nodeLabels } from "../../model/node-members.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Labels } from "../../selector/selector.ts";
@@ -19,6 +21,8 @@ export interface Entity extends LabelledEntity {
   /** Networks of more than one address. */
   readonly prefixes: readonly Prefix[];
   readonly ports: readonly EntityPort[];
+  /** Only selectors of nodes select it. */
+  readonly isNode?: true;
 }
 
 export interface EntityPort {
@@ -29,10 +33,10 @@ export interface EntityPort {
 
 const NONE: readonly never[] = [];
 
-/** Of the labels that endpoints inherit from their namespace and their service account. */
-const INHERITED = /^pc(ns|sa)\./;
+/** Of the labels that endpoints inherit from their namespace and their service account, and of those of nodes. */
+const INHERITED = /^pc(ns|sa|no)\./;
 
-/** Without those that only a profile may give: otherwise the author of a pod could choose the labels of its namespace. */
+/** Without those that only a profile or a node may give: otherwise the author of a pod could choose the labels of its namespace. */
 function ownLabels(labels: Labels = {}): Labels {
   const names = Object.keys(labels);
   if (!names.some((name) => INHERITED.test(name))) return labels;
@@ -135,6 +139,15 @@ export function networkSetEntity({ metadata, spec }: NetworkSet | GlobalNetworkS
     ports: NONE,
     // The kernel has an element for each end of a network.
     weight: weightOf(2 * nets.length, undefined),
+  };
+}
+
+/** Only policies of the cluster select nodes, and those have no limits for which it would count. */
+export function nodeEntity(node: Node): Entity {
+  return {
+    ...{ labels: nodeLabels(node), parents: NONE, addresses: nodeAddresses(node), prefixes: NONE, ports: NONE },
+    weight: weightOf(0, undefined),
+    isNode: true,
   };
 }
 

@@ -12,6 +12,7 @@ import type { DataType } from "../../linux/nftables/data-type.ts";
 import { keyRange } from "../../linux/nftables/intervals.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
+import { concernsNodes } from "../../model/node-members.ts";
 import type { NamedPortReference, SetReference } from "../effective-rule.ts";
 import type { SelectorText } from "../effective-selector.ts";
 import { type AnyReference, referenceText, setName } from "../table/names.ts";
@@ -39,7 +40,7 @@ interface Member extends NftElement {
  * What an entity adds to the sets of the selectors that select it. Few pods of a large cluster are selected on one node, so
  * elements are made only for those that are.
  */
-type Contribution = Pick<Entity, "addresses" | "prefixes" | "ports">;
+type Contribution = Pick<Entity, "addresses" | "prefixes" | "ports" | "isNode">;
 
 interface ActiveSet {
   readonly reference: AnyReference;
@@ -232,6 +233,7 @@ export class MemberSets {
   }
 
   private contribute(set: ActiveSet, contribution: Contribution, sign: 1 | -1): void {
+    if (contribution.isNode && !isOfNodes(set.reference)) return;
     if (set.reference.kind === "named port") {
       for (const member of namedPortMembers(set.reference, contribution)) this.count(set, member, sign);
       return;
@@ -300,6 +302,10 @@ export class MemberSets {
       if (!existing.elements.has(identity)) this.table.putElement(name, identity, element);
     }
   }
+}
+
+function isOfNodes(reference: AnyReference): boolean {
+  return reference.kind !== "service" && concernsNodes(reference.selector);
 }
 
 function endpointCount(members: readonly ServiceMember[], withPorts: boolean): number {

@@ -1,5 +1,7 @@
 /** Why one endpoint allows or denies a packet in one direction, in words, with the policies that apply. Pure. */
+import { authoredPolicy } from "../../model/cluster-network-policy.ts";
 import type { Direction } from "../effective-rule.ts";
+import { originWords } from "../table/rule-comment.ts";
 import { problemOf } from "./enforced-policy.ts";
 import type { EvaluatedPolicies, InterfaceJudgement } from "./host-judge.ts";
 import { type DecidingRule, type Judgement, judge, type Reason } from "./judge.ts";
@@ -147,7 +149,7 @@ function deciderField(reason: Reason | undefined): { readonly decidedBy?: Decide
 function deciderOf(reason: Reason): Decider | undefined {
   switch (reason.kind) {
     case "rule":
-      return { ...referenceOf(reason.policy), rule: reason.index };
+      return { ...authoredPolicy(reason.policy), rule: reason.index };
     case "tier default":
       return { kind: "Tier", name: reason.tier };
     case "profile":
@@ -195,7 +197,9 @@ export const UNEDITED_WORDS =
 
 /** `NetworkPolicy "red/web", ingress rule 1 (spec.ingress[0])`. */
 export function ruleOfPolicy({ policy, index }: DecidingRule, direction: Direction): string {
-  return `${titleOf(policy)}, ${ruleTitle(direction, index)}`;
+  const { name, namespace } = policy.metadata;
+  const title = namespace === undefined ? name : `${namespace}/${name}`;
+  return originWords({ kind: "policy", policy: title, direction, rule: index });
 }
 
 /** `profile "pods" does not exist`. */
@@ -232,7 +236,7 @@ function appliedPolicies(
           : "not reached";
     const problem = problemIn(policy, resources);
     return {
-      ...referenceOf(policy),
+      ...authoredPolicy(policy),
       tier,
       ...(order === undefined || !Number.isFinite(order) ? {} : { order }),
       ...stageField(policy),
@@ -252,12 +256,4 @@ function problemIn(policy: AnyPolicy, resources: PolicyResources): string | unde
   const all: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
   const stored = all.find(({ kind, metadata }) => kind === policy.kind && metadata === policy.metadata);
   return stored && problemOf(stored, resources);
-}
-
-function referenceOf({ kind, metadata: { name, namespace } }: AnyPolicy) {
-  return { kind, name, ...(namespace === undefined ? {} : { namespace }) };
-}
-
-function titleOf({ kind, metadata: { name, namespace } }: AnyPolicy): string {
-  return `${kind} "${namespace === undefined ? name : `${namespace}/${name}`}"`;
 }

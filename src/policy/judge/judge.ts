@@ -4,6 +4,7 @@
  */
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
+import { BUILT_IN_TIERS } from "../../model/built-in-tiers.ts";
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
 import { isFinished } from "../../model/finished-pods.ts";
 import { isUneditedNetworkProfile } from "../../model/network-profile.ts";
@@ -12,7 +13,7 @@ import { typesOf } from "../../model/policy-spec.ts";
 import type { Profile } from "../../model/profile.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import { protocolNumber } from "../../model/protocols.ts";
-import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
+import type { Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
 import { isHttpMatch, isIdentityOf } from "./http-criteria.ts";
@@ -263,8 +264,9 @@ export function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResourc
 }
 
 function tierWith(name: string, tier: Tier | undefined): Omit<JudgedTier, "policies"> {
-  const order = tier?.spec.order ?? (name === DEFAULT_TIER ? 1_000_000 : Number.MAX_VALUE);
-  return { name, order, defaultAction: tier?.spec.defaultAction ?? "Deny" };
+  const builtIn = BUILT_IN_TIERS.get(name);
+  const order = tier?.spec.order ?? builtIn?.order ?? Number.MAX_VALUE;
+  return { name, order, defaultAction: tier?.spec.defaultAction ?? builtIn?.defaultAction ?? "Deny" };
 }
 
 interface RuleOwner {

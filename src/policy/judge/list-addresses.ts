@@ -4,7 +4,7 @@
  */
 import type { NetworkPolicy } from "../../model/network-policy.ts";
 import type { Labels } from "../../selector/selector.ts";
-import { hostEntity, networkSetEntity, workloadEntity } from "../compile/entity.ts";
+import { hostEntity, networkSetEntity, nodeEntity, workloadEntity } from "../compile/entity.ts";
 import { namedPort, type Requirement, requirementsOf, type Weight } from "../compile/label-index.ts";
 import { policyRecord } from "../compile/policy-record.ts";
 import { parsed } from "../effective-selector.ts";
@@ -63,6 +63,8 @@ function weightOf(member: AnyMember): Weight {
     case "NetworkSet":
     case "GlobalNetworkSet":
       return networkSetEntity(member).weight;
+    case "Node":
+      return nodeEntity(member).weight;
   }
 }
 

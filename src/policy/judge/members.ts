@@ -7,6 +7,7 @@ import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress, parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
 import { inheritedContainerLabels } from "../../model/container-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
+import { concernsNodes, nodeAddresses, nodeLabels, OF_NODE } from "../../model/node-members.ts";
 import type { EntityRule } from "../../model/policy-rule.ts";
 import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import { parseSelector } from "../../selector/parse.ts";
@@ -26,6 +27,7 @@ export function labelsOf(
   member: AnyMember,
   { profiles, containerLabels }: Pick<PolicyResources, "profiles" | "containerLabels">,
 ): Labels {
+  if (member.kind === "Node") return nodeLabels(member);
   const { namespace, labels = {} } = member.metadata;
   const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
   const own = isSet && namespace !== undefined ? { ...labels, [NAMESPACE_LABEL]: namespace } : labels;
@@ -33,7 +35,7 @@ export function labelsOf(
   const inherited = names
     .filter((name) => name !== DEFAULT_ALLOW_PROFILE)
     .map((name) => storedProfile(name, profiles)?.spec.labelsToApply ?? {});
-  const isInherited = (label: string) => label.startsWith(OF_NAMESPACE) || label.startsWith(OF_ACCOUNT);
+  const isInherited = (label: string) => [OF_NAMESPACE, OF_ACCOUNT, OF_NODE].some((each) => label.startsWith(each));
   const trusted = Object.fromEntries(Object.entries(own).filter(([label]) => !isInherited(label)));
   const ofContainer = member.kind === "WorkloadEndpoint" ? inheritedContainerLabels(member, containerLabels) : {};
   return Object.assign({}, ...inherited.toReversed(), trusted, ofContainer);
@@ -69,12 +71,14 @@ function hasAddress(member: AnyMember, address: Address): boolean {
       return (member.spec.nets ?? [])
         .flatMap((text) => parsePrefixOrAddress(text) ?? [])
         .some((prefix) => prefixContains(prefix, address));
+    case "Node":
+      return nodeAddresses(member).some((own) => isSameAddress(own, address));
   }
 }
 
 export function membersWith(address: Address, resources: PolicyResources): readonly AnyMember[] {
-  const { endpoints, hostEndpoints, networkSets, globalNetworkSets } = resources;
-  const all: readonly AnyMember[] = [...endpoints, ...hostEndpoints, ...networkSets, ...globalNetworkSets];
+  const { endpoints, hostEndpoints, networkSets, globalNetworkSets, nodes = [] } = resources;
+  const all: readonly AnyMember[] = [...endpoints, ...hostEndpoints, ...networkSets, ...globalNetworkSets, ...nodes];
   return all.filter((member) => hasAddress(member, address));
 }
 
@@ -89,6 +93,7 @@ export interface LabelCriteria {
 
 /** All criteria, on the same member. */
 export function isSelected(member: AnyMember, criteria: LabelCriteria, resources: PolicyResources): boolean {
+  if (member.kind === "Node" && !concernsNodes(criteria.selector ?? "")) return false;
   return selectionOf(criteria)(labelsOf(member, resources));
 }
 

@@ -13,6 +13,7 @@ import {
   singlePrefix,
 } from "../../ip/prefix.ts";
 import { isFinished } from "../../model/finished-pods.ts";
+import { nodeAddresses } from "../../model/node-members.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import type { Labels } from "../../selector/selector.ts";
 import type { Direction } from "../effective-rule.ts";
@@ -245,7 +246,7 @@ function elementsOf(member: AnyMember, names: readonly string[] | undefined): re
 function prefixesOf(member: AnyMember): readonly Prefix[] {
   if (member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet")
     return (member.spec.nets ?? []).flatMap((text) => parsePrefixOrAddress(text) ?? []);
-  return addressesOf(member).map(singlePrefix);
+  return (member.kind === "Node" ? nodeAddresses(member) : addressesOf(member)).map(singlePrefix);
 }
 
 function addressesOf(endpoint: AnyEndpoint): readonly Address[] {

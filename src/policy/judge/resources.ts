@@ -5,6 +5,7 @@ import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
 import type { NetworkSet } from "../../model/network-set.ts";
+import type { Node } from "../../model/node.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { ServiceEndpoints } from "../../model/service-endpoints.ts";
 import type { Tier } from "../../model/tier.ts";
@@ -21,6 +22,8 @@ export interface PolicyResources {
   readonly networkSets: readonly NetworkSet[];
   readonly globalNetworkSets: readonly GlobalNetworkSet[];
   readonly tiers: readonly Tier[];
+  /** Rules of ClusterNetworkPolicies select them; none if absent. */
+  readonly nodes?: readonly Node[];
   /** Absent if the datastore does not contain services. */
   readonly serviceEndpoints?: readonly ServiceEndpoints[];
   /** The default ones if absent. */
@@ -30,4 +33,4 @@ export interface PolicyResources {
 export type AnyPolicy = NetworkPolicy | GlobalNetworkPolicy;
 export type AnyEndpoint = WorkloadEndpoint | HostEndpoint;
 /** What a selector of a rule can select. */
-export type AnyMember = AnyEndpoint | NetworkSet | GlobalNetworkSet;
+export type AnyMember = AnyEndpoint | NetworkSet | GlobalNetworkSet | Node;

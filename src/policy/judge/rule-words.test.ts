@@ -17,6 +17,14 @@ const ROWS: readonly (readonly [words: string, rule: PolicyRule, namespace?: str
       http: { methods: ["GET", "HEAD"], paths: [{ exact: "/a" }, { prefix: "/b/" }] },
     },
   ],
+  ["deny everything to nodes", { action: "Deny", destination: { selector: "has(pcno.vendor.org/node)" } }],
+  [
+    "deny everything to nodes with disk == 'ssd' && ! has(gpu)",
+    {
+      action: "Deny",
+      destination: { selector: "has(pcno.vendor.org/node) && pcno.disk == 'ssd' && ! has(pcno.gpu)" },
+    },
+  ],
   ["allow protocol 47", { action: "Allow", protocol: 47 }],
   [
     "allow TCP from 10.0.0.0/8, addresses except 10.1.0.0/16 or 10.2.0.0/16",

@@ -1,4 +1,5 @@
 /** A rule in words: `allow TCP from endpoints with app == 'shop' in namespace "default" to port 80`. Pure. */
+import { IS_NODE, OF_NODE } from "../../model/node-members.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 
@@ -74,6 +75,7 @@ function peerWords(entity: EntityRule, namespace: string | undefined): string | 
 function endpointWords(entity: EntityRule, namespace: string | undefined): readonly string[] {
   const { selector = "", notSelector = "", namespaceSelector = "", serviceAccounts } = entity;
   const { names = [], selector: accounts = "" } = serviceAccounts ?? {};
+  if (selector.startsWith(IS_NODE)) return [nodeWords(selector)];
   const isGiven = [selector, namespaceSelector, accounts].some((text) => text.trim() !== "") || names.length > 0;
   const isRestricted = isGiven || (notSelector.trim() !== "" && namespace !== undefined);
   const selected = [
@@ -84,6 +86,12 @@ function endpointWords(entity: EntityRule, namespace: string | undefined): reado
   ].join(" ");
   const excluded = notSelector.trim() === "" ? [] : [`everything except endpoints with ${notSelector}`];
   return [...(isRestricted ? [selected] : []), ...excluded];
+}
+
+/** Of a converted ClusterNetworkPolicy. */
+function nodeWords(selector: string): string {
+  const labels = selector.slice(IS_NODE.length).replace(/^ && /, "").replaceAll(OF_NODE, "");
+  return labels === "" ? "nodes" : `nodes with ${labels}`;
 }
 
 function namespaceWords(selector: string, namespace: string | undefined): readonly string[] {

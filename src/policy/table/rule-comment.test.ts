@@ -10,6 +10,11 @@ describe("readRuleComment()", () => {
       'the end of tier "default": no ingress rule of its policies matches',
       "end of tier default",
     ],
+    [
+      "kcnp.guard ingress 1",
+      'ClusterNetworkPolicy "guard", ingress rule 2 (spec.ingress[1] of GlobalNetworkPolicy "kcnp.guard")',
+      "kcnp.guard",
+    ],
     ["profile egress", "an egress rule of a profile", "rule of a profile"],
     ["no profile allows it, ingress", "the end of the profiles: no ingress rule of them allows it", "end of profiles"],
     [

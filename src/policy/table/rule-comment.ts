@@ -2,6 +2,7 @@
  * What the comment of a rule in the policy table says: which rule of which policy it carries out. The comments are written
  * in src/policy/compile/evaluations.ts and src/policy/render. Pure.
  */
+import { clusterPolicyName } from "../../model/cluster-network-policy.ts";
 import type { Direction } from "../effective-rule.ts";
 
 export type RuleOrigin =
@@ -77,6 +78,11 @@ export function originWords(origin: RuleOrigin): string {
   switch (origin.kind) {
     case "policy": {
       const { policy, direction, rule } = origin;
+      const ofCluster = clusterPolicyName(policy);
+      if (ofCluster !== undefined) {
+        const place = `spec.${direction}[${rule}] of GlobalNetworkPolicy "${policy}"`;
+        return `ClusterNetworkPolicy "${ofCluster}", ${direction} rule ${rule + 1} (${place})`;
+      }
       const kind = policy.includes("/") ? "NetworkPolicy" : "GlobalNetworkPolicy";
       return `${kind} "${policy}", ${direction} rule ${rule + 1} (spec.${direction}[${rule}])`;
     }

@@ -2,12 +2,14 @@
  * NetworkPolicy, GlobalNetworkPolicy, Tier, Profile, NetworkSet and GlobalNetworkSet; their rules are in `policy-rule.ts`. The
  * checks of the model are in `src/model/policy-spec.ts`, `global-network-policy.ts` and `tier.ts`, with the messages.
  */
+import { BUILT_IN_TIERS } from "../../model/built-in-tiers.ts";
+import { CLUSTER_POLICY } from "../../model/cluster-network-policy.ts";
 import { HOST_OPTION_MESSAGES } from "../../model/global-network-policy.ts";
 import { ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
 import { tierNameMessage } from "../../model/policy-spec.ts";
 import { deletionMessage } from "../../model/staged-action.ts";
 import { stagedPortField } from "../../model/staged-kubernetes-network-policy.ts";
-import { DEFAULT_TIER, DEFAULT_TIER_DENIES, orderField } from "../../model/tier.ts";
+import { builtInActionMessage, DEFAULT_TIER, orderField } from "../../model/tier.ts";
 import { formatted } from "./cel.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { below, type CheckedFields, type Column, type Descriptions, type ReleasedKinds } from "./kind.ts";
@@ -26,11 +28,21 @@ const POLICY_NAME_RULES: readonly CelRule[] = [
   },
 ];
 
-const RESERVED_NAME_RULES: readonly CelRule[] = [
-  {
-    rule: `!self.metadata.name.startsWith('${ORCHESTRATOR_POLICY}')`,
-    message: `metadata.name begins with "${ORCHESTRATOR_POLICY}", as those do that are derived from the NetworkPolicies of networking.k8s.io; use another name`,
-  },
+/** Of records that are derived from policies of the orchestrator. */
+function reservedName(prefix: string, source: string): CelRule {
+  return {
+    rule: `!self.metadata.name.startsWith('${prefix}')`,
+    message: `metadata.name begins with "${prefix}", as those do that are derived from the ${source}; use another name`,
+  };
+}
+
+const NAMESPACED_NAME_RULES = [
+  ...POLICY_NAME_RULES,
+  reservedName(ORCHESTRATOR_POLICY, "NetworkPolicies of networking.k8s.io"),
+];
+const GLOBAL_NAME_RULES = [
+  ...POLICY_NAME_RULES,
+  reservedName(CLUSTER_POLICY, "ClusterNetworkPolicies of policy.networking.k8s.io"),
 ];
 
 const HOST_OPTION_RULES: readonly CelRule[] = [
@@ -90,12 +102,10 @@ const KUBERNETES_DELETION: readonly CelRule[] = [
   ...deletionRules(["policyTypes", ...RULE_LISTS], []),
 ];
 
-const TIER_RULES: readonly CelRule[] = [
-  {
-    rule: `self.metadata.name != '${DEFAULT_TIER}' || self.spec.defaultAction == 'Deny'`,
-    message: `spec.defaultAction: ${DEFAULT_TIER_DENIES}`,
-  },
-];
+const TIER_RULES: readonly CelRule[] = Array.from(BUILT_IN_TIERS, ([name, { defaultAction }]) => ({
+  rule: `self.metadata.name != '${name}' || self.spec.defaultAction == '${defaultAction}'`,
+  message: `spec.defaultAction: ${builtInActionMessage(name)}`,
+}));
 
 const POLICY_COLUMNS: readonly Column[] = [
   { name: "Tier", path: ".spec.tier" },
@@ -166,7 +176,10 @@ const NETWORK_SET: Descriptions = {
 export const POLICY_KINDS: ReleasedKinds = {
   NetworkPolicy: {
     columns: POLICY_COLUMNS,
-    rules: { "": [...POLICY_NAME_RULES, ...RESERVED_NAME_RULES], ...rulesOfPolicy("namespaced") },
+    rules: {
+      "": NAMESPACED_NAME_RULES,
+      ...rulesOfPolicy("namespaced"),
+    },
     descriptions: {
       "": "Rules for the endpoints of one namespace",
       ...POLICY,
@@ -174,7 +187,11 @@ export const POLICY_KINDS: ReleasedKinds = {
   },
   GlobalNetworkPolicy: {
     columns: POLICY_COLUMNS,
-    rules: { "": POLICY_NAME_RULES, spec: HOST_OPTION_RULES, ...rulesOfPolicy("global") },
+    rules: {
+      "": GLOBAL_NAME_RULES,
+      spec: HOST_OPTION_RULES,
+      ...rulesOfPolicy("global"),
+    },
     descriptions: {
       "": "Rules for the endpoints of all namespaces, and for host endpoints",
       ...GLOBAL_POLICY,
@@ -183,7 +200,7 @@ export const POLICY_KINDS: ReleasedKinds = {
   StagedNetworkPolicy: {
     columns: STAGED_COLUMNS,
     rules: {
-      "": [...POLICY_NAME_RULES, ...RESERVED_NAME_RULES],
+      "": NAMESPACED_NAME_RULES,
       spec: POLICY_DELETION,
       ...rulesOfPolicy("namespaced"),
     },
@@ -195,7 +212,7 @@ export const POLICY_KINDS: ReleasedKinds = {
   },
   StagedGlobalNetworkPolicy: {
     columns: STAGED_COLUMNS,
-    rules: { "": POLICY_NAME_RULES, spec: [...GLOBAL_DELETION, ...HOST_OPTION_RULES], ...rulesOfPolicy("global") },
+    rules: { "": GLOBAL_NAME_RULES, spec: [...GLOBAL_DELETION, ...HOST_OPTION_RULES], ...rulesOfPolicy("global") },
     descriptions: {
       "": "A GlobalNetworkPolicy that is tried: flows say what it would decide, and nothing enforces it",
       ...GLOBAL_POLICY,

@@ -24,6 +24,8 @@ export type RuleDatastore = "etcd" | "kubernetes";
 export const PLUGIN_ACCOUNT = `${identity.product}-cni-plugin`;
 
 const CORE = "";
+/** Its definition is not one of this product. */
+const CLUSTER_POLICY_GROUP = "policy.networking.k8s.io";
 
 const READ_FACTS: Rule = { apiGroups: [CORE], resources: ["pods", "namespaces", "nodes"], verbs: ["get"] };
 
@@ -50,6 +52,7 @@ const STORE: readonly Rule[] = [
 const FOLLOW_POLICY: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["pods", "namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
+  { apiGroups: [CLUSTER_POLICY_GROUP], resources: ["clusternetworkpolicies"], verbs: ["list", "watch"] },
   {
     apiGroups: [PRODUCT_API.group],
     resources: [
@@ -101,6 +104,12 @@ const IDENTIFY_CLUSTER: Rule = {
   verbs: ["get"],
   resourceNames: ["kube-system"],
 };
+
+/** Copied with etcd; their statuses are written with any datastore. */
+const FOLLOW_CLUSTER_POLICIES: readonly Rule[] = [
+  { apiGroups: [CLUSTER_POLICY_GROUP], resources: ["clusternetworkpolicies"], verbs: ["get", "list", "watch"] },
+  { apiGroups: [CLUSTER_POLICY_GROUP], resources: ["clusternetworkpolicies/status"], verbs: ["patch"] },
+];
 
 /** Before a copy is deleted, its object is asked for again. */
 const FOLLOW_COPIED: readonly Rule[] = [
@@ -212,8 +221,8 @@ export function hostAgentNamespaceRules(): readonly Rule[] {
 
 export function controllersRules(datastore: RuleDatastore): readonly Rule[] {
   return datastore === "etcd"
-    ? [FOLLOW_CLUSTER, ...FOLLOW_COPIED]
-    : [FOLLOW_CLUSTER, IDENTIFY_CLUSTER, ...KEEP_RECORDS];
+    ? [FOLLOW_CLUSTER, ...FOLLOW_CLUSTER_POLICIES, ...FOLLOW_COPIED]
+    : [FOLLOW_CLUSTER, ...FOLLOW_CLUSTER_POLICIES, IDENTIFY_CLUSTER, ...KEEP_RECORDS];
 }
 
 /** Who asks for flows, what the caller may list, and to which node an agent's token is bound. */

@@ -7,6 +7,7 @@ import type { Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { clusterPolicyName } from "../../model/cluster-network-policy.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE, readBlock, writeBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, borrowedKey, handleKey, parseKey } from "../../model/keys.ts";
 import { CLUSTER_INFORMATION, CONTAINER_LABELS, NODE, PROFILE, type PublicKind } from "../../model/kinds.ts";
@@ -80,6 +81,7 @@ function resourceRecord(kind: PublicKind, value: string, { names, run }: Site): 
     throw new PluginError("record-malformed", "it is not a resource");
   const { name: before, namespace, labels, annotations, uid } = resource["metadata"];
   if (kind.plural === "networkpolicies" && String(before).startsWith(ORCHESTRATOR_POLICY)) return [];
+  if (kind.plural === "globalnetworkpolicies" && clusterPolicyName(String(before)) !== undefined) return [];
   const name = renamedResource(String(before), kind.plural, names);
   const marks = {
     ...(typeof uid === "string" ? { [FORMER_UID]: uid } : { [FORMER_UID]: "unknown" }),

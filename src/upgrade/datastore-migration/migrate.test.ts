@@ -72,6 +72,7 @@ describe("an export", () => {
     expect(names).toContain('NodeAgentConfiguration "node.one"');
     expect(names).toContain('IPAMHandle "vxlan-tunnel-addr-one"');
     expect(names.join()).not.toContain("knp.default");
+    expect(names.join()).not.toContain("kcnp.");
     expect(names.join()).not.toMatch(/Profile|ContainerLabels/);
     expect(file.nodes.map(({ what }) => what)).toEqual(['Node "one"', 'Node "two"']);
   });
