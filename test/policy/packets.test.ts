@@ -5,7 +5,11 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../src/model/kinds.ts";
-import { nodeAgentConfiguration, nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
+import {
+  type NodeAgentConfigurationSpec,
+  nodeAgentConfiguration,
+  nodeAgentSettings,
+} from "../../src/model/node-agent-configuration.ts";
 import { explain, type Verdict } from "../../src/policy/judge/explain.ts";
 import { readPolicy } from "../../src/policy/read-resources.ts";
 import { hasEtcd } from "../support/etcd.ts";
@@ -31,23 +35,29 @@ const PODS: readonly (readonly [name: string, labels: Labels, ports?: Ports])[] 
 
 /**
  * On etcd every day a part: the rules that the agent writes do not depend on the datastore. With flows, too: each rule has the
- * same conditions, and what it does besides decides nothing.
+ * same conditions, and what it does besides decides nothing. So with rejections.
  */
 const partEach = (offset: number) =>
   proofSize({ everyDay: SCENARIOS.filter((_, index) => index % 5 === offset), soak: SCENARIOS });
 const SITES = [
-  { title: "on embedded", kind: "embedded", flows: "Disabled", scenarios: SCENARIOS },
-  { title: "on embedded, with flows", kind: "embedded", flows: "Enabled", scenarios: partEach(3) },
-  { title: "on etcd", kind: "etcd", flows: "Disabled", scenarios: partEach(1) },
+  { title: "on embedded", kind: "embedded", settings: {}, scenarios: SCENARIOS },
+  { title: "on embedded, with flows", kind: "embedded", settings: { flows: "Enabled" }, scenarios: partEach(3) },
+  {
+    title: "on embedded, with rejections",
+    kind: "embedded",
+    settings: { denyAction: "Reject" },
+    scenarios: partEach(2),
+  },
+  { title: "on etcd", kind: "etcd", settings: {}, scenarios: partEach(1) },
 ] as const;
 
-function settingsRecord(flows: "Enabled" | "Disabled") {
+function settingsRecord(settings: NodeAgentConfigurationSpec) {
   const metadata = { name: "default" };
-  const value = nodeAgentConfiguration.write(nodeAgentConfiguration.make(metadata, { flows }));
+  const value = nodeAgentConfiguration.write(nodeAgentConfiguration.make(metadata, settings));
   return { key: NODE_AGENT_CONFIGURATION.key(metadata), value };
 }
 
-describe.each(SITES)("the packet table, $title", ({ kind, flows, scenarios }) => {
+describe.each(SITES)("the packet table, $title", ({ kind, settings, scenarios }) => {
   const needs = [
     ...[hostProblem(), program("nft"), program("ping")],
     kind === "etcd" && !hasEtcd ? "needs etcd" : undefined,
@@ -58,7 +68,7 @@ describe.each(SITES)("the packet table, $title", ({ kind, flows, scenarios }) =>
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
     policies = await openPolicySite({ kind });
-    await policies.store.commit([{ kind: "put", ...settingsRecord(flows) }]);
+    await policies.store.commit([{ kind: "put", ...settingsRecord(settings) }]);
     await Promise.all(NAMESPACES.map((name) => policies.labelNamespace(name, { ns: name })));
     for (const [name, labels, ports] of PODS) await policies.addPod(name, labels, ports);
     servers = (await Promise.all([...policies.ends.values()].map((end) => serve(end, PORTS)))).flat();
@@ -89,7 +99,8 @@ describe.each(SITES)("the packet table, $title", ({ kind, flows, scenarios }) =>
     await policies.setPolicies(wanted);
     await policies.untilApplied();
     const { stdout } = await policies.site.host.run(["nft", "list", "table", "inet", identity.policyTable]);
-    expect(stdout.includes("ct label set")).toBe(flows === "Enabled");
+    expect(stdout.includes("ct label set")).toBe("flows" in settings);
+    expect(stdout.includes("goto rejected")).toBe("denyAction" in settings);
   }
 
   function endOf(name: string): End {

@@ -19,15 +19,20 @@ export interface Question {
   readonly port: number;
 }
 
-export interface Told {
-  /** `silence`: nothing within the limit. */
-  readonly outcome: "answer" | "silence" | number;
-  readonly milliseconds: number;
-}
+/** The number of an error; `silence`: nothing within the limit. */
+export type Told = "answer" | "silence" | number;
 
-export const ECONNREFUSED = 111;
-export const EHOSTUNREACH = 113;
-export const EACCES = 13;
+const [EACCES, ECONNREFUSED, EHOSTUNREACH] = [13, 111, 113];
+
+/** What a program gets of a packet that is rejected: "administratively prohibited" is another error in each family. */
+export const REFUSED: Readonly<Record<4 | 6, Readonly<Record<Protocol, number>>>> = {
+  4: { tcp: ECONNREFUSED, udp: EHOSTUNREACH, icmp: EHOSTUNREACH, sctp: EHOSTUNREACH },
+  6: { tcp: ECONNREFUSED, udp: EACCES, icmp: EACCES, sctp: EACCES },
+};
+
+/** In milliseconds: whoever is told anything is told at once, but the machine may be busy. */
+export const LONG_ENOUGH = 10_000;
+export const SHORT = 600 * timesAsLong;
 
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -39,28 +44,23 @@ const EINPROGRESS = 115;
 const DO_NOT_WAIT = 0x40;
 const SOL_SOCKET = 1;
 const SO_ERROR = 4;
-/** What is told at all arrives within a few milliseconds; a client that is told nothing repeats its packet after a second. */
-const LIMIT_MILLISECONDS = 600 * timesAsLong;
 
-export async function whatIsTold({ from, address, protocol, port }: Question): Promise<Told> {
-  const start = performance.now();
+export async function whatIsTold({ from, address, protocol, port }: Question, milliseconds: number): Promise<Told> {
   const family = address.includes(":") ? 6 : 4;
   const socket = insideNetns(from.netns, () => openSocket(family, protocol));
-  const told = (outcome: Told["outcome"]) => ({ outcome, milliseconds: performance.now() - start });
   try {
     const name = socketAddress(address, protocol === "tcp" || protocol === "udp" ? port : 0);
     if (libc.connect(socket, name, family === 4 ? 16 : 28) < 0 && libc.lastErrno() !== EINPROGRESS)
-      return told(libc.lastErrno());
+      return libc.lastErrno();
     if (protocol !== "tcp") {
       const content = contentOf(family, protocol, port);
-      if (libc.sendto(socket, content, content.length, 0) < 0) return told(libc.lastErrno());
+      if (libc.sendto(socket, content, content.length, 0) < 0) return libc.lastErrno();
     }
-    while (performance.now() - start < LIMIT_MILLISECONDS) {
+    for (const end = performance.now() + milliseconds; performance.now() < end; await Bun.sleep(1)) {
       const outcome = protocol === "tcp" ? connected(socket) : received(socket, family, protocol);
-      if (outcome !== undefined) return told(outcome);
-      await Bun.sleep(1);
+      if (outcome !== undefined) return outcome;
     }
-    return told("silence");
+    return "silence";
   } finally {
     libc.close(socket);
   }
@@ -104,7 +104,7 @@ function contentOf(family: 4 | 6, protocol: "udp" | "icmp" | "sctp", port: numbe
 }
 
 /** `undefined`: not decided yet. */
-function connected(socket: number): Told["outcome"] | undefined {
+function connected(socket: number): Told | undefined {
   const value = new Int32Array(1);
   libc.getsockopt(socket, SOL_SOCKET, SO_ERROR, value, Int32Array.of(4));
   if (value[0] !== 0) return value[0];
@@ -119,7 +119,7 @@ function refusalOf(errno: number): number | undefined {
   return errno === ENOTCONN ? undefined : errno;
 }
 
-function received(socket: number, family: 4 | 6, protocol: "udp" | "icmp" | "sctp"): Told["outcome"] | undefined {
+function received(socket: number, family: 4 | 6, protocol: "udp" | "icmp" | "sctp"): Told | undefined {
   const buffer = new Uint8Array(200);
   const length = libc.recv(socket, buffer, buffer.length, DO_NOT_WAIT);
   if (length < 0) return libc.lastErrno() === EAGAIN ? undefined : libc.lastErrno();

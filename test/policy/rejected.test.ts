@@ -4,6 +4,7 @@ import { identity } from "../../src/identity.ts";
 import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
+import { askFlows, untilCollecting } from "../flows/flow-site.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { type CapturedPacket, capturePackets } from "../support/packet-capture.ts";
@@ -13,22 +14,13 @@ import { builtProgram } from "../support/run-plugin.ts";
 import { HOST_NODE, type HostResources, type HostSite, openHostSite } from "./host-site.ts";
 import type { PodEnd } from "./policy-site.ts";
 import { serve } from "./probes.ts";
-import { EACCES, ECONNREFUSED, EHOSTUNREACH, type Protocol, whatIsTold } from "./refusals.ts";
+import { LONG_ENOUGH, type Protocol, REFUSED, SHORT, type Told, whatIsTold } from "./refusals.ts";
 
 const needs = [hostProblem(), program("nft")];
 const test = testNeeding(...needs);
 const FAMILIES = [4, 6] as const;
 const PROTOCOLS = ["tcp", "udp", "icmp", "sctp"] as const;
 const [OPEN, CLOSED] = [80, 81];
-/** A client that is told nothing waits for a second at least. */
-const AT_ONCE = 500;
-
-/** What a program gets: "administratively prohibited" is another error in each family. */
-const REFUSED: Readonly<Record<4 | 6, Readonly<Record<Protocol, number>>>> = {
-  4: { tcp: ECONNREFUSED, udp: EHOSTUNREACH, icmp: EHOSTUNREACH, sctp: EHOSTUNREACH },
-  6: { tcp: ECONNREFUSED, udp: EACCES, icmp: EACCES, sctp: EACCES },
-};
-
 const reject = (denyAction: "Drop" | "Reject") =>
   nodeAgentConfiguration.make({ name: `node.${HOST_NODE}` }, { denyAction });
 const policy = (name: string, spec: object) =>
@@ -43,13 +35,13 @@ const BROADCAST = "ff:ff:ff:ff:ff:ff";
 const isError = ({ icmp, family }: CapturedPacket) => icmp?.type === (family === 4 ? 3 : 1);
 const toOpenPort = { action: "Allow" as const, protocol: "TCP", destination: { ports: [OPEN] } };
 
-describe("denyAction", () => {
+describe.each(["Disabled", "Enabled"] as const)("denyAction, flows %s", (flows) => {
   let site: HostSite;
   let other: PodEnd;
   let servers: readonly Disposable[];
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
-    site = await openHostSite();
+    site = await openHostSite(flows);
     other = await site.policies.addPod("x/b", { role: "b" });
     await site.policies.labelPod("x/a", { role: "a" });
     const { host } = site.policies.site;
@@ -66,24 +58,34 @@ describe("denyAction", () => {
   const endOf = (name: string) => (name === "x/b" ? other : site.end(name));
   const apply = (denyAction: "Drop" | "Reject", resources: HostResources) =>
     site.apply({ ...resources, configurations: [reject(denyAction)] });
+  interface Way {
+    readonly from: string;
+    readonly to: string;
+    readonly protocols?: readonly Protocol[];
+    readonly port?: number;
+  }
+  const rowsOf = <Result>({ protocols = PROTOCOLS }: Way, row: (family: 4 | 6, protocol: Protocol) => Result) =>
+    FAMILIES.flatMap((family) => protocols.map((protocol) => row(family, protocol)));
+  const rowOf = ({ from, to }: Way, family: 4 | 6, protocol: Protocol, told: Told) =>
+    `IPv${family} ${protocol} ${from} -> ${to}: ${told}`;
   /** Of each protocol and family. */
-  const told = async (from: string, to: string, protocols: readonly Protocol[] = PROTOCOLS, port = CLOSED) =>
-    Promise.all(
-      FAMILIES.flatMap((family) =>
-        protocols.map(async (protocol) => {
-          const address = endOf(to).addresses[family === 4 ? 0 : 1];
-          const { outcome, milliseconds } = await whatIsTold({ from: endOf(from), address, protocol, port });
-          const isAtOnce = outcome !== "silence" && milliseconds < AT_ONCE;
-          return `IPv${family} ${protocol} ${from} -> ${to}: ${outcome}${isAtOnce ? " at once" : ""}`;
-        }),
-      ),
+  const ask = (way: Way, milliseconds: number): Promise<readonly string[]> => {
+    const { from, to, port = CLOSED } = way;
+    return Promise.all(
+      rowsOf(way, async (family, protocol) => {
+        const address = endOf(to).addresses[family === 4 ? 0 : 1];
+        const told = await whatIsTold({ from: endOf(from), address, protocol, port }, milliseconds);
+        return rowOf(way, family, protocol, told);
+      }),
     );
-  const refused = (from: string, to: string, protocols: readonly Protocol[] = PROTOCOLS) =>
-    FAMILIES.flatMap((family) =>
-      protocols.map((protocol) => `IPv${family} ${protocol} ${from} -> ${to}: ${REFUSED[family][protocol]} at once`),
-    );
-  const silent = (from: string, to: string, protocols: readonly Protocol[] = PROTOCOLS) =>
-    FAMILIES.flatMap((family) => protocols.map((protocol) => `IPv${family} ${protocol} ${from} -> ${to}: silence`));
+  };
+  const expectTold = async (way: Way, told: (family: 4 | 6, protocol: Protocol) => Told) => {
+    const expected = rowsOf(way, (family, protocol) => rowOf(way, family, protocol, told(family, protocol)));
+    expect(await ask(way, expected.some((row) => row.endsWith("silence")) ? SHORT : LONG_ENOUGH)).toEqual(expected);
+  };
+  const expectRefusal = (way: Way) => expectTold(way, (family, protocol) => REFUSED[family][protocol]);
+  const expectAnswer = (way: Way) => expectTold(way, () => "answer");
+  const expectSilence = (way: Way) => expectTold(way, () => "silence");
 
   interface LinkOfEnd {
     readonly ifindex: number;
@@ -96,36 +98,35 @@ describe("denyAction", () => {
     return { ifindex, peerMac: links.find((link) => link.ifindex === peer)?.address ?? "" };
   };
 
+  const UDP_OUT: Way = { from: "x/a", to: "outside", protocols: ["udp"] };
   const INGRESS = ofPod({ types: ["Ingress"], ingress: [toOpenPort] });
   const EGRESS = ofPod({ types: ["Egress"], egress: [{ action: "Deny" }] });
 
   test("Drop, the default, tells nothing", async () => {
     await apply("Drop", { policies: [INGRESS] });
-    expect(await told("x/b", "x/a")).toEqual(silent("x/b", "x/a"));
+    await expectSilence({ from: "x/b", to: "x/a" });
     await site.apply({ policies: [INGRESS] });
-    expect(await told("outside", "x/a")).toEqual(silent("outside", "x/a"));
+    await expectSilence({ from: "outside", to: "x/a" });
   });
 
   test("Reject tells a pod and the outside that a pod denies them, and allows the rest", async () => {
     await apply("Reject", { policies: [INGRESS] });
     for (const from of ["x/b", "outside"]) {
-      expect(await told(from, "x/a")).toEqual(refused(from, "x/a"));
-      expect(await told(from, "x/a", ["tcp"], OPEN)).toEqual(
-        FAMILIES.map((family) => `IPv${family} tcp ${from} -> x/a: answer at once`),
-      );
+      await expectRefusal({ from, to: "x/a" });
+      await expectAnswer({ from, to: "x/a", protocols: ["tcp"], port: OPEN });
     }
   });
 
   test("Reject tells a pod what its own egress policy denies: to others and to the host", async () => {
     await apply("Reject", { policies: [EGRESS] });
-    for (const to of ["x/b", "outside", "host"]) expect(await told("x/a", to)).toEqual(refused("x/a", to));
+    for (const to of ["x/b", "outside", "host"]) await expectRefusal({ from: "x/a", to });
   });
 
   test("Reject tells at a host endpoint, in both directions, and for what is forwarded", async () => {
     await apply("Reject", { hostEndpoints: [OUT0] });
-    expect(await told("outside", "host")).toEqual(refused("outside", "host"));
+    await expectRefusal({ from: "outside", to: "host" });
     // Besides the error, the kernel refuses the call that sends a datagram.
-    expect(await told("host", "outside", ["tcp"])).toEqual(refused("host", "outside", ["tcp"]));
+    await expectRefusal({ from: "host", to: "outside", protocols: ["tcp"] });
 
     const forwarded = ofHost({ types: ["Ingress", "Egress"], applyOnForward: true, ingress: [], egress: [] });
     await apply("Reject", { hostEndpoints: [OUT0], policies: [forwarded] });
@@ -135,20 +136,24 @@ describe("denyAction", () => {
       ["outside", "x/a"],
       ["x/a", "outside"],
     ] as const)
-      expect(await told(from, to)).toEqual(refused(from, to));
+      await expectRefusal({ from, to });
+  });
+
+  test("a host endpoint that closes the host does not keep the answers about a pod back", async () => {
+    await apply("Reject", { hostEndpoints: [OUT0], policies: [INGRESS] });
+    await expectRefusal({ from: "outside", to: "x/a" });
+    await expectRefusal({ from: "host", to: "outside", protocols: ["tcp"] });
   });
 
   test("the answer comes from the address that was asked, also through a published port", async () => {
     await apply("Reject", { policies: [ofPod({ types: ["Ingress"], ingress: [] })] });
-    expect(await told("outside", "published", ["tcp", "udp"], 8080)).toEqual(
-      refused("outside", "published", ["tcp", "udp"]),
-    );
+    await expectRefusal({ from: "outside", to: "published", protocols: ["tcp", "udp"], port: 8080 });
   });
 
   test("the ICMP error comes from an address of the host, and nobody is told of broadcasts and multicasts", async () => {
     await apply("Reject", { hostEndpoints: [OUT0], policies: [EGRESS] });
     using toPod = capturePackets(endOf("x/a").netns);
-    await told("x/a", "outside", ["udp"]);
+    await ask(UDP_OUT, LONG_ENOUGH);
     const own = JSON.parse(await site.ip("-j address")).flatMap((link: { addr_info: { local: string }[] }) =>
       link.addr_info.map(({ local }) => local),
     );
@@ -187,7 +192,7 @@ describe("denyAction", () => {
     const { host } = site.policies.site;
     const tool = (words: string) => host.must([builtProgram(identity.adminTool), ...words.split(" ")]);
     await apply("Drop", { policies: [EGRESS] });
-    await told("x/a", "outside", ["udp"]);
+    await ask(UDP_OUT, SHORT);
     const counted = async () =>
       JSON.parse(await tool("policy counters -o json")).rules.find(
         ({ policy: name }: { policy: string }) => name === "pod",
@@ -196,14 +201,14 @@ describe("denyAction", () => {
     expect(before).toMatchObject({ action: "Deny", packets: 2 });
     await apply("Reject", { policies: [EGRESS] });
     expect(await counted()).toEqual(before);
-    await told("x/a", "outside", ["udp"]);
+    await ask(UDP_OUT, LONG_ENOUGH);
     expect(await counted()).toMatchObject({ action: "Deny", packets: 4 });
 
     let isOver = false;
     const tracing = tool("policy trace --from x/a --to 198.51.100.2 --protocol udp --count 1 -o json").finally(() => {
       isOver = true;
     });
-    while (!isOver) await Promise.race([tracing, told("x/a", "outside", ["udp"])]);
+    while (!isOver) await Promise.race([tracing, ask(UDP_OUT, SHORT)]);
     const { outcome, decisions } = JSON.parse(await tracing);
     expect([outcome, decisions.at(-1).by]).toEqual([
       "rejected",
@@ -211,11 +216,32 @@ describe("denyAction", () => {
     ]);
   });
 
+  if (flows === "Enabled")
+    test("what is rejected is recorded as what is dropped: denied, with the rule", async () => {
+      const { host } = site.policies.site;
+      const recorded = async (denyAction: "Drop" | "Reject") => {
+        await apply(denyAction, { policies: [EGRESS] });
+        await untilCollecting(host);
+        const since = Date.now();
+        await ask(UDP_OUT, SHORT);
+        const found = async () => (await askFlows(host, `since=${since}&verdict=denied`)).flows;
+        await pollUntil(async () => (await found()).length >= 2, "the flows");
+        return (await found()).map(({ source, destination, decisions }) => [
+          source.name,
+          destination.address,
+          decisions,
+        ]);
+      };
+      const [dropped, rejected] = [await recorded("Drop"), await recorded("Reject")];
+      expect(rejected.toSorted()).toEqual(dropped.toSorted());
+      expect(JSON.stringify(rejected)).toContain('"pod egress 0"');
+    });
+
   test("preDNAT and doNotTrack policies drop silently", async () => {
     const early = { types: ["Ingress"], applyOnForward: true, ingress: [{ action: "Deny" }] };
     for (const kind of ["preDNAT", "doNotTrack"] as const) {
       await apply("Reject", { hostEndpoints: [OUT0], policies: [ofHost({ ...early, [kind]: true })] });
-      expect(await told("outside", "host")).toEqual(silent("outside", "host"));
+      await expectSilence({ from: "outside", to: "host" });
     }
   });
 });

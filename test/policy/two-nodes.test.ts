@@ -3,11 +3,14 @@
  * and knows the pods of the other one by their labels.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { NODE_AGENT_CONFIGURATION } from "../../src/model/kinds.ts";
+import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { type Host, hostProblem, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { openPolicySite, type PodEnd, type PolicySite } from "./policy-site.ts";
 import { type Outcome, outcomeOf, serve } from "./probes.ts";
+import { LONG_ENOUGH, REFUSED, whatIsTold } from "./refusals.ts";
 import { connect, routeTo } from "./two-nodes.ts";
 
 const needs = [hostProblem(), program("nft")];
@@ -96,6 +99,22 @@ describe("policy on two nodes", () => {
       "x/b -> y/a": "allow",
       "y/a -> y/b": "allow",
     });
+  });
+
+  test("a pod of the other node is told at once that it is denied, if the node of the other pod rejects", async () => {
+    const settings = nodeAgentConfiguration.make({ name: "node.node-2" }, { denyAction: "Reject" });
+    const key = NODE_AGENT_CONFIGURATION.key({ name: "node.node-2" });
+    await first.store.commit([{ kind: "put", key, value: nodeAgentConfiguration.write(settings) }]);
+    await applied();
+    const [source, destination] = [pods.get("y/a"), pods.get("x/b")];
+    for (const protocol of ["tcp", "udp"] as const)
+      for (const [index, family] of ([4, 6] as const).entries()) {
+        const address = destination?.addresses[index] ?? "";
+        const question = { from: { netns: source?.netns ?? "" }, address, protocol, port: PORT };
+        expect(await whatIsTold(question, LONG_ENOUGH)).toBe(REFUSED[family][protocol]);
+      }
+    await first.site.store.remove(key);
+    await applied();
   });
 
   test("a remote pod that is relabelled is let in within a second", async () => {
