@@ -24,6 +24,7 @@ const portNumber = v.pipe(
 /** So many are kept in memory, by who sorts the answers of many nodes. */
 const MOST_LAST = 10_000;
 const VERDICTS = ["allowed", "denied", "unknown"] as const;
+const STAGED_VERDICTS = ["allowed", "denied", "depends"] as const;
 
 export const flowQuerySchema = v.strictObject({
   /** Milliseconds since 1970: flows that ended, or are open, at this time or later. */
@@ -53,6 +54,13 @@ export const flowQuerySchema = v.strictObject({
   protocol: v.exactOptional(v.string()),
   verdict: v.exactOptional(
     v.picklist(VERDICTS, ({ input }) => `${quoted(input)} is not a verdict; use ${listed(VERDICTS)}`),
+  ),
+  /** What staged policies would decide. */
+  staged: v.exactOptional(
+    v.picklist(
+      STAGED_VERDICTS,
+      ({ input }) => `${quoted(input)} is not a verdict of staged policies; use ${listed(STAGED_VERDICTS)}`,
+    ),
   ),
   /** `NAMESPACE/NAME` or `NAME`: it decided at one of the points. */
   policy: v.exactOptional(v.string()),
@@ -120,6 +128,7 @@ export function matcherOf(query: FlowQuery): FlowMatcher {
   add(query.id, (id) => (record) => record.id === id);
   add(query.node, (node) => (record) => record.node === node);
   add(query.verdict, (verdict) => (record) => record.verdict === verdict);
+  add(query.staged, (verdict) => (record) => record.staged?.verdict === verdict);
   add(
     query.since,
     (since) =>

@@ -48,6 +48,14 @@ const decisionSchema = v.object({
   requestsBySidecar: v.exactOptional(v.literal(true)),
 });
 
+/** What would be decided if every staged policy were promoted, by the resources of the moment in which the record was written. */
+const stagedSchema = v.object({
+  /** `depends`: on the interface of a host that the packet passes. */
+  verdict: v.picklist(["allowed", "denied", "depends"]),
+  /** In the order in which the packet passes the points, on all nodes. */
+  decisions: v.array(decisionSchema),
+});
+
 const countSchema = v.object({ packets: v.number(), bytes: v.number() });
 
 export const flowRecordSchema = v.object({
@@ -72,6 +80,8 @@ export const flowRecordSchema = v.object({
   verdict: v.picklist(["allowed", "denied", "unknown"]),
   /** In the order of `POINTS`. Of a denied packet the last one denies. */
   decisions: v.array(decisionSchema),
+  /** Absent: no staged policy matters to it, or it was not judged (`stagedNotJudged`). */
+  staged: v.exactOptional(stagedSchema),
   /** `denied` packets belong to no connection. */
   state: v.picklist(["open", "ended", "denied"]),
   /** Milliseconds since 1970. */
@@ -90,6 +100,7 @@ export const flowRecordSchema = v.object({
 export type FlowRecord = Readonly<v.InferOutput<typeof flowRecordSchema>>;
 export type FlowEnd = Readonly<v.InferOutput<typeof endSchema>>;
 export type FlowDecision = Readonly<v.InferOutput<typeof decisionSchema>>;
+export type StagedFlow = Readonly<v.InferOutput<typeof stagedSchema>>;
 export type FlowCount = Readonly<v.InferOutput<typeof countSchema>>;
 export type UnknownRule = keyof typeof UNKNOWN_RULES;
 
@@ -111,6 +122,8 @@ export const flowLossesSchema = v.object({
   notStored: v.number(),
   /** Records that did not fit into the file of JSON lines. */
   notLogged: v.number(),
+  /** Flows that staged policies may matter to, and were not judged. Absent: none. */
+  stagedNotJudged: v.exactOptional(v.number()),
   /** Milliseconds during which no collector ran, as far as the history goes back. */
   withoutCollector: v.number(),
 });

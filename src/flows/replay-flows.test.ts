@@ -17,7 +17,7 @@ import type { Packet } from "../policy/judge/packet.ts";
 import type { PolicyResources } from "../policy/judge/resources.ts";
 import { nameOfWorkload, ownLabels } from "./flow-packet.ts";
 import type { FlowEnd, FlowRecord } from "./flow-record.ts";
-import { flowReplay } from "./replay-flows.ts";
+import { FlowReplay, flowReplay } from "./replay-flows.ts";
 
 const NAMESPACE_LABEL = `${identity.labelPrefix}namespace`;
 
@@ -105,6 +105,15 @@ describe("flowReplay()", () => {
       { numRuns: RUNS },
     );
     expect(judged).toBeGreaterThan(50);
+  });
+
+  test("judges a pod by the endpoint that comes with the flow, if the resources do not contain it", () => {
+    const replay = new FlowReplay({ ...SHOP, endpoints: [] }, { settingsOf: (node) => nodeAgentSettings([], node) });
+
+    expect(replay.decide(TO_WEB, () => [pod("web-1", "10.0.0.1")])).toMatchObject({
+      ...{ verdict: "allowed", decidedBy: { kind: "NetworkPolicy", name: "web", rule: 0 }, notes: [] },
+    });
+    expect(replay.remembered).toBe(1);
   });
 
   test("takes ports and service account of a gone pod from one with the same labels", () => {

@@ -56,7 +56,7 @@ export function flowReplay(resources: PolicyResources, options: ReplayOptions): 
   return (flow) => replay.decide(flow);
 }
 
-class FlowReplay {
+export class FlowReplay {
   private readonly judge: IndexedJudge;
   private readonly workloads: RecordedWorkloads;
   private readonly isNamedSource: (port: number) => boolean;
@@ -72,19 +72,25 @@ class FlowReplay {
     this.isNamedSource = namedSourcePorts(resources);
   }
 
-  decide(flow: FlowRecord): ReplayedFlow {
+  /** How many different flows it has judged, which it remembers. */
+  get remembered(): number {
+    return this.known.size;
+  }
+
+  /** `own`: endpoints of its workloads that the resources do not contain. */
+  decide(flow: FlowRecord, own: OwnEndpoints = () => []): ReplayedFlow {
     const plain = this.withoutUnnamedSource(flow);
     const key = keyOf(plain);
-    const known = this.known.get(key) ?? this.replayed(plain);
+    const known = this.known.get(key) ?? this.replayed(plain, own);
     // Unlike the others, it names another flow.
     if (flow.relatedTo === undefined) this.known.set(key, known);
     return known;
   }
 
-  private replayed(flow: FlowRecord): ReplayedFlow {
+  private replayed(flow: FlowRecord, own: OwnEndpoints): ReplayedFlow {
     const packet = packetOf(flow);
     const ends = [flow.source, flow.backend ?? flow.destination];
-    const found = ends.filter(isWorkload).map((end) => ({ end, ...this.workloads.of(end) }));
+    const found = ends.filter(isWorkload).map((end) => ({ end, ...this.workloads.of(end, own) }));
     const unknown = found.find(({ workload }) => workload === undefined);
     const obstacle =
       reasonNotToExplain(flow) ??
@@ -93,8 +99,8 @@ class FlowReplay {
       (unknown && `${titleOfEnd(unknown.end)} is gone, and its record does not say in which network it was`);
     if (packet === undefined || obstacle !== undefined) return notJudged(obstacle ?? UNREADABLE_ADDRESSES);
     const { source, destination } = endsOf(flow, (end) => found.find((each) => each.end === end)?.workload);
-    const others = found.flatMap(({ workload, gone }) =>
-      workload === undefined || gone === undefined ? [] : [workload],
+    const others = found.flatMap(({ workload, isKnown }) =>
+      workload === undefined || isKnown === true ? [] : [workload],
     );
     const { isUnenforcedAt } = this.options;
     const asked = { ...packet, source, destination, ...(isUnenforcedAt === undefined ? {} : { isUnenforcedAt }) };
@@ -181,9 +187,13 @@ function portsOf({ ports = [], notPorts = [] }: EntityRule): readonly (number | 
   return [...ports, ...notPorts];
 }
 
+type OwnEndpoints = () => readonly WorkloadEndpoint[];
+
 interface RecordedWorkload {
   /** Absent: too little is known of it. */
   readonly workload?: WorkloadEndpoint;
+  /** The resources contain it. */
+  readonly isKnown?: true;
   /** That it is judged as it was recorded, in words. */
   readonly gone?: string;
 }
@@ -205,20 +215,22 @@ class RecordedWorkloads {
     this.byAddress = index;
   }
 
-  of(end: FlowEnd): RecordedWorkload {
+  of(end: FlowEnd, own: OwnEndpoints): RecordedWorkload {
     const key = JSON.stringify([end.kind, end.address, end.namespace, end.name, end.node, end.labels]);
-    const known = this.known.get(key) ?? this.find(end);
+    const known = this.known.get(key) ?? this.find(end, own);
     this.known.set(key, known);
     return known;
   }
 
-  private find(end: FlowEnd): RecordedWorkload {
+  private find(end: FlowEnd, own: OwnEndpoints): RecordedWorkload {
     const address = parseAddress(end.address);
     const there = (address === undefined ? [] : (this.byAddress.get(formatAddress(address)) ?? [])).filter((endpoint) =>
       hasAddressOf(endpoint, end),
     );
     const present = there.find((endpoint) => isNamed(endpoint, end));
-    if (present !== undefined) return { workload: present };
+    if (present !== undefined) return { workload: present, isKnown: true };
+    const told = own().find((endpoint) => hasAddressOf(endpoint, end) && isNamed(endpoint, end));
+    if (told !== undefined) return { workload: told };
     const alike = this.alike(end);
     const { kind, namespace, name = end.address, node = "" } = end;
     const title = titleOfEnd(end);

@@ -58,6 +58,17 @@ const record = fc
         },
         { point: "host out", verdict: "unknown", unknown: "several rules" },
       ],
+      staged: {
+        verdict: "allowed",
+        decisions: [
+          { point: "workload egress", verdict: "allow", rule: `secret-a-rule ${source.namespace}` },
+          {
+            point: "workload ingress",
+            verdict: "allow",
+            rule: `secret-${backend === null ? "b" : "c"}-rule ${target.namespace}`,
+          },
+        ],
+      },
       ...{ sent: { packets: 1, bytes: 1 }, received: { packets: 1, bytes: 1 } },
     };
   });
@@ -80,6 +91,40 @@ test("the text of a sight is read as the same one, and no other text is", () => 
     }),
   );
   for (const text of ["everything", "pods/", "pods/a/b", "nodes,", "pods/a b"]) expect(readSight(text)).toBeUndefined();
+});
+
+describe("visibleFlow() of staged policies", () => {
+  const flow: FlowRecord = {
+    ...{ id: "1", node: "n", family: 4, protocol: 6, direction: "both", verdict: "allowed", decisions: [] },
+    ...{
+      source: endOf("a", "pod", "ns-red"),
+      destination: endOf("b", "pod", "ns-blue"),
+      state: "open",
+      start: 0,
+      end: 0,
+    },
+    ...{ sent: { packets: 1, bytes: 1 }, received: { packets: 1, bytes: 1 } },
+  };
+  const [leaving, entering] = ["workload egress", "workload ingress"] as const;
+  const ofRed: Sight = { ...NOTHING, podsOf: new Set(["ns-red"]) };
+  const shown = (egress: "allow" | "deny", ingress: "allow" | "deny") => {
+    const decisions = [
+      { point: leaving, verdict: egress, rule: "ns-red/a egress 0" },
+      { point: entering, verdict: ingress, rule: "ns-blue/b ingress 0" },
+    ];
+    const verdict = [egress, ingress].includes("deny") ? "denied" : "allowed";
+    return visibleFlow({ ...flow, staged: { verdict, decisions } }, ofRed)?.staged;
+  };
+
+  test("tells what the reader's own end would deny, whatever the other one would", () => {
+    const own = [{ point: leaving, verdict: "deny" as const, rule: "ns-red/a egress 0" }];
+    for (const other of ["allow", "deny"] as const)
+      expect(shown("deny", other)).toEqual({ verdict: "denied", decisions: own });
+  });
+
+  test("tells nothing that depends on an end which the reader may not list", () => {
+    for (const other of ["allow", "deny"] as const) expect(shown("allow", other)).toBeUndefined();
+  });
 });
 
 describe("visibleFlow()", () => {

@@ -7,7 +7,7 @@
  */
 import type { FlowAnswer, FlowExplanation, FlowFilter, FlowGroup, FlowRollup } from "./flow-answer.ts";
 import { type FlowMatcher, matcherOf, type Sight } from "./flow-query.ts";
-import type { FlowDecision, FlowEnd, FlowRecord, Point } from "./flow-record.ts";
+import type { FlowDecision, FlowEnd, FlowRecord, Point, StagedFlow } from "./flow-record.ts";
 
 /** In place of the name of a node. */
 export const HIDDEN_NODE = "hidden";
@@ -63,14 +63,16 @@ function endsOf({ source, destination, backend }: FlowRecord): readonly FlowEnd[
 /** `undefined`: nothing of it may be seen. */
 export function visibleFlow(flow: FlowRecord, sight: Sight): FlowRecord | undefined {
   if (seesEverything(sight)) return flow;
-  const { source, destination, backend, ...others } = flow;
+  const { source, destination, backend, staged, ...others } = flow;
   const shown = endsOf(flow).filter((end) => mayList(end, sight));
   if (shown.length === 0) return undefined;
   const owners = { source, destination: backend ?? destination };
   const { node, relatedTo, ...rest } = others;
   const isNodeShown = shown.some((end) => nodeOf(end) === node);
+  const tried = staged && visibleStaged(staged, (point) => mayKnowRule(point, owners, sight));
   return {
     ...rest,
+    ...(tried === undefined ? {} : { staged: tried }),
     node: isNodeShown ? node : HIDDEN_NODE,
     ...(relatedTo !== undefined && (isNodeShown || ID_PATTERN.test(relatedTo)) ? { relatedTo } : {}),
     source: visibleEnd(source, sight),
@@ -80,6 +82,13 @@ export function visibleFlow(flow: FlowRecord, sight: Sight): FlowRecord | undefi
       mayKnowRule(decision.point, owners, sight) ? decision : withoutRule(decision),
     ),
   };
+}
+
+/** What another end would decide is not told, nor what follows from it. */
+function visibleStaged({ verdict, decisions }: StagedFlow, mayKnow: (point: Point) => boolean): StagedFlow | undefined {
+  const shown = decisions.filter(({ point }) => mayKnow(point));
+  const isKnown = shown.length === decisions.length || shown.some((decision) => decision.verdict === "deny");
+  return isKnown ? { verdict, decisions: shown } : undefined;
 }
 
 /** An ID tells nothing; a tuple in words has addresses of other ends. */

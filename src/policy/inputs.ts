@@ -17,6 +17,9 @@ import {
   NETWORK_SET,
   NODE_AGENT_CONFIGURATION,
   PROFILE,
+  STAGED_GLOBAL_NETWORK_POLICY,
+  STAGED_KUBERNETES_NETWORK_POLICY,
+  STAGED_NETWORK_POLICY,
   TIER,
 } from "../model/kinds.ts";
 import type { NetworkPolicy } from "../model/network-policy.ts";
@@ -25,6 +28,9 @@ import type { Node } from "../model/node.ts";
 import type { NodeAgentConfiguration } from "../model/node-agent-configuration.ts";
 import type { Profile } from "../model/profile.ts";
 import { readServiceEndpoints, SERVICE_ENDPOINTS_PREFIX, type ServiceEndpoints } from "../model/service-endpoints.ts";
+import type { StagedGlobalNetworkPolicy } from "../model/staged-global-network-policy.ts";
+import type { StagedKubernetesNetworkPolicy } from "../model/staged-kubernetes-network-policy.ts";
+import type { StagedNetworkPolicy } from "../model/staged-network-policy.ts";
 import type { Tier } from "../model/tier.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 
@@ -43,6 +49,19 @@ export interface PolicyValues {
   /** Only the orchestrator's API has any. */
   readonly serviceEndpoints: ServiceEndpoints;
 }
+
+/** Nothing that enforces policy reads them. */
+export interface StagedValues {
+  readonly stagedNetworkPolicies: StagedNetworkPolicy;
+  readonly stagedGlobalNetworkPolicies: StagedGlobalNetworkPolicy;
+  readonly stagedKubernetesNetworkPolicies: StagedKubernetesNetworkPolicy;
+}
+
+export const STAGED_KINDS: KindTable<StagedValues> = {
+  stagedNetworkPolicies: sourceOf(STAGED_NETWORK_POLICY),
+  stagedGlobalNetworkPolicies: sourceOf(STAGED_GLOBAL_NETWORK_POLICY),
+  stagedKubernetesNetworkPolicies: sourceOf(STAGED_KUBERNETES_NETWORK_POLICY),
+};
 
 /** What changed of each kind, in no particular order. */
 export type PolicyChanges = Update<PolicyValues>["changes"] & {

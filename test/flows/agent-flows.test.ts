@@ -7,7 +7,9 @@ import type { FlowAnswer, FlowExplanation } from "../../src/flows/flow-answer.ts
 import type { FlowRecord } from "../../src/flows/flow-record.ts";
 import { identity } from "../../src/identity.ts";
 import { resourceKey } from "../../src/model/keys.ts";
+import { STAGED_NETWORK_POLICY } from "../../src/model/kinds.ts";
 import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
+import { stagedNetworkPolicy } from "../../src/model/staged-network-policy.ts";
 import type { Agent } from "../agent/agent.ts";
 import { type EnforcedPod, type EnforcedSite, openEnforcedSite } from "../policy/enforced-site.ts";
 import { hostProblem } from "../support/host.ts";
@@ -157,6 +159,41 @@ describe("flows of an agent", () => {
     }, "the explanation");
     expect(explanation?.missing).toEqual([]);
     expect(explanation?.sides?.at(-1)).toMatchObject({ direction: "ingress", verdict: "denied" });
+  });
+
+  test("a staged policy changes nothing, and flows say what it would decide", async () => {
+    const rules = async () => (await enforced.table()).replaceAll(/packets \d+ bytes \d+/g, "");
+    const before = await rules();
+    const name = { namespace: "shop", name: "server" };
+    const key = STAGED_NETWORK_POLICY.key(name);
+    const ingress = [{ action: "Allow" as const, protocol: "TCP", destination: { ports: [CLOSED] } }];
+    const staged = stagedNetworkPolicy.make(name, {
+      stagedAction: "Set",
+      tier: "default",
+      types: ["Ingress"],
+      ingress,
+    });
+    await enforced.site.store.put([{ kind: "put", key, value: stagedNetworkPolicy.write(staged) }]);
+    const tried = async (port: number, wanted: string) => {
+      const find = async () => (await flows(port)).find((flow) => flow.staged?.verdict === wanted);
+      const isThere = async () => (await reply(port)) !== "" && (await find()) !== undefined;
+      await pollUntil(isThere, `a flow to port ${port} that would be ${wanted}`, 60_000);
+      return find();
+    };
+    const [denied, allowed] = [await tried(OPEN, "denied"), await tried(CLOSED, "allowed")];
+
+    expect([denied?.verdict, allowed?.verdict]).toEqual(["allowed", "denied"]);
+    expect(denied?.staged?.decisions.at(-1)).toEqual({
+      ...{ point: "workload ingress", verdict: "deny", rule: "tier default ingress default" },
+    });
+    expect(allowed?.staged?.decisions.at(-1)).toEqual({
+      ...{ point: "workload ingress", verdict: "allow", rule: "shop/server ingress 0" },
+    });
+    expect([await reply(OPEN), await reply(CLOSED)]).toEqual([expect.stringContaining(`port ${OPEN}`), "silence"]);
+    expect(await rules()).toBe(before);
+    const ofStaged = await ask("/flows?staged=denied");
+    expect(ofStaged.flatMap((answer) => ("flow" in answer ? [answer.flow.destination.port] : []))).toContain(OPEN);
+    await enforced.site.store.remove(key);
   });
 
   test("a collector that is killed is started again, and none is left after the agent", async () => {

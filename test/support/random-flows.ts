@@ -6,6 +6,11 @@ export interface FlowStream {
   next(now: number): FlowRecord;
 }
 
+function tried(verdict: "allowed" | "denied", rule: string): NonNullable<FlowRecord["staged"]> {
+  const decision = verdict === "denied" ? "deny" : "allow";
+  return { verdict, decisions: [{ point: "workload ingress", verdict: decision, rule }] };
+}
+
 /** A generator with a seed: the same numbers each time. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
@@ -52,6 +57,7 @@ export function flowStream(node: string, random: () => number): FlowStream {
       direction: pick(["ingress", "egress", "both"] as const),
       verdict: isDenied ? "denied" : random() < 0.1 ? "unknown" : "allowed",
       decisions: [{ point: "workload ingress", verdict: isDenied ? "deny" : "allow", rule }],
+      ...(random() < 0.3 ? { staged: tried(pick(["allowed", "denied"] as const), pick(RULES)) } : {}),
       ...{ state: isDenied ? "denied" : "open", start: now - below(2_000), end: now },
       sent: { packets: 1, bytes: 40 + below(100) },
       received: { packets: 0, bytes: 0 },

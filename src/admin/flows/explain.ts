@@ -9,7 +9,7 @@ import { printable, printableJson } from "../terminal/printable.ts";
 import { formatRows } from "../terminal/table.ts";
 import { withFlows } from "./flow-access.ts";
 import { countWords, paintedVerdict, timeText } from "./flow-rows.ts";
-import { decisionWords, durationWords, endInFull, groupPort, withPort } from "./flow-words.ts";
+import { decisionWords, durationWords, endInFull, groupPort, stagedWords, withPort } from "./flow-words.ts";
 import { MissingNotes } from "./missing.ts";
 
 export async function run(context: Call & Terminal & Cluster, given: Given): Promise<ExitCode> {
@@ -61,7 +61,7 @@ function endLines({ source, destination, backend, seenAs }: FlowRecord): readonl
 }
 
 function factLines(flow: FlowRecord): readonly Line[] {
-  const { protocol, destination, start, end, state, node, sent, received, decisions, relatedTo } = flow;
+  const { protocol, destination, start, end, state, node, sent, received, decisions, staged, relatedTo } = flow;
   const { port } = destination;
   const lasted = state === "denied" ? "" : `, ${state} after ${durationWords(Math.max(0, end - start))}`;
   return [
@@ -72,6 +72,7 @@ function factLines(flow: FlowRecord): readonly Line[] {
     ...(state === "denied" ? [] : [["Received", countWords(received)] as const]),
     ...(relatedTo === undefined ? [] : [["Belongs to", relatedTo] as const]),
     ...decisions.map((decision, index): Line => [index === 0 ? "Decided" : "", decisionWords(decision)]),
+    ...(staged === undefined ? [] : [["Staged", stagedWords(staged)] satisfies Line]),
   ];
 }
 

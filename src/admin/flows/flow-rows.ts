@@ -18,6 +18,7 @@ import {
   endWords,
   portWords,
   protocolName,
+  stagedWords,
   withPort,
 } from "./flow-words.ts";
 
@@ -93,10 +94,11 @@ function stateCell({ state, suppressed = 0 }: FlowRecord): string {
   return suppressed === 0 ? state : `${state}, ${suppressed} more without a flow`;
 }
 
-function decisionsCell({ decisions, relatedTo }: FlowRecord): string {
+function decisionsCell({ decisions, relatedTo, staged }: FlowRecord): string {
   const related = relatedTo === undefined ? [] : [`belongs to ${relatedTo}`];
   const words = decisions.length === 0 ? ["no rule of this node had to decide"] : decisions.map(decisionWords);
-  return [...words, ...related].join("; ");
+  const tried = staged === undefined ? [] : [`with staged policies ${stagedWords(staged)}`];
+  return [...words, ...related, ...tried].join("; ");
 }
 
 function sumOf({ sent, received }: FlowRecord): FlowCount {

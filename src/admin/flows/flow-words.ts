@@ -1,7 +1,13 @@
 /** A flow in words and in the cells of tables. What is in a record may be anything: whoever prints it escapes control characters. Pure. */
 import type { FlowGroup } from "../../flows/flow-answer.ts";
 import { endTitle } from "../../flows/flow-query.ts";
-import { type FlowDecision, type FlowEnd, type FlowRecord, UNKNOWN_RULES } from "../../flows/flow-record.ts";
+import {
+  type FlowDecision,
+  type FlowEnd,
+  type FlowRecord,
+  type StagedFlow,
+  UNKNOWN_RULES,
+} from "../../flows/flow-record.ts";
 import { ICMP_PROTOCOLS } from "../../model/protocols.ts";
 import { originTitle, originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
 
@@ -92,6 +98,13 @@ export function decisionWords({ point, verdict, rule, unknown, requestsBySidecar
   const reason = unknown === undefined ? "you may not list the end that its rules protect" : UNKNOWN_RULES[unknown];
   const why = rule === undefined ? `: ${reason}` : ` by ${originWords(readRuleComment(rule))}`;
   return `${point}: ${verdict}${why}${requestsBySidecar === true ? "; the sidecar decides about each request" : ""}`;
+}
+
+/** `denied: workload ingress: deny by NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])`. */
+export function stagedWords({ verdict, decisions }: StagedFlow): string {
+  const denial = decisions.find((decision) => decision.verdict === "deny");
+  const shown = verdict === "denied" && denial !== undefined ? [denial] : decisions;
+  return [verdict, ...shown.map(decisionWords)].join(": ");
 }
 
 /** As `--from` accepts it, without the kind of what owns the pods. */

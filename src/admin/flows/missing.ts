@@ -29,13 +29,20 @@ const WORDS: readonly (readonly [keyof FlowLosses, (count: number) => string])[]
     (count) =>
       `the agent did not say in time who the ends of ${counted(count, "flow")} are: "outside" may be wrong there`,
   ],
+  [
+    "stagedNotJudged",
+    (count) => `staged policies may matter to ${counted(count, "flow")} for which nothing says what they would decide`,
+  ],
   ["notStored", (count) => `${counted(count, "flow")} could not be written to the history`],
   ["notLogged", (count) => `${counted(count, "flow")} could not be written to flowLogFile`],
 ];
 
 /** Counted since the collector of the node started, so the numbers are about more than this answer. By what they count. */
 function lossWords(losses: NodeLosses): ReadonlyMap<keyof FlowLosses, string> {
-  const counted = WORDS.flatMap(([name, words]) => (losses[name] > 0 ? [[name, words(losses[name])] as const] : []));
+  const counted = WORDS.flatMap(([name, words]) => {
+    const count = losses[name] ?? 0;
+    return count > 0 ? [[name, words(count)] as const] : [];
+  });
   const { withoutCollector } = losses;
   if (withoutCollector === 0) return new Map(counted);
   const gap = `nothing was recorded for ${durationWords(withoutCollector)}: the agent did not run`;

@@ -50,6 +50,12 @@ export const WHICH_OPTIONS: readonly Option[] = [
     summary: "allowed, denied or unknown",
   },
   {
+    name: "staged",
+    value: "VERDICT",
+    oneOf: ["allowed", "denied", "depends"],
+    summary: "What staged policies would decide, of flows to which they matter: allowed, denied or depends",
+  },
+  {
     name: "policy",
     value: "POLICY",
     summary: "A rule of this policy decided; NAMESPACE/NAME, or NAME of a global one",

@@ -6,7 +6,7 @@
  */
 import type { CollectorSettings, EndName, ToCollector } from "../../flows/collector-messages.ts";
 import type { LinkAccess } from "../../flows/link-messages.ts";
-import { STORED_KINDS, type StoredKind } from "../../flows/stored-resources.ts";
+import { STORED_KINDS, STORED_STAGED_KINDS, type StoredKind } from "../../flows/stored-resources.ts";
 import type { NumberedRule } from "../policy/flow-rules.ts";
 
 export interface FeedSources {
@@ -37,7 +37,9 @@ export class CollectorFeed {
   /** By comment: what the rules had counted the last time, and what came to it since the collector was told. */
   private counted: ReadonlyMap<string, number> | undefined;
   private readonly denied = new Map<string, number>();
-  private readonly resources = new Map<StoredKind, Set<string>>(STORED_KINDS.map((kind) => [kind, new Set()]));
+  private readonly resources = new Map<StoredKind, Set<string>>(
+    [...STORED_KINDS, ...STORED_STAGED_KINDS].map((kind) => [kind, new Set()]),
+  );
   private unansweredCount = 0;
 
   constructor(private readonly sources: FeedSources) {}

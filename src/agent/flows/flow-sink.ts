@@ -59,4 +59,4 @@ export interface FlowSink {
 }
 
 /** The losses that the collector counts itself. */
-export type CollectorLosses = Omit<FlowLosses, "notStored" | "notLogged" | "withoutCollector">;
+export type CollectorLosses = Omit<FlowLosses, "notStored" | "notLogged" | "stagedNotJudged" | "withoutCollector">;

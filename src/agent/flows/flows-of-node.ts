@@ -86,6 +86,7 @@ const LOSSES: { readonly [Loss in Exclude<keyof FlowLosses, "withoutCollector">]
   namesUnknown: "names unknown",
   notStored: "not stored in the history",
   notLogged: "not written to the log file",
+  stagedNotJudged: "staged policies not judged",
 };
 
 function lossRows(facts: CollectorFacts | undefined): readonly (readonly [reason: string, value: number])[] {
@@ -100,5 +101,6 @@ function lossRows(facts: CollectorFacts | undefined): readonly (readonly [reason
     [LOSSES.namesUnknown, losses.namesUnknown],
     [LOSSES.notStored, losses.notStored],
     [LOSSES.notLogged, losses.notLogged],
+    [LOSSES.stagedNotJudged, losses.stagedNotJudged ?? 0],
   ];
 }

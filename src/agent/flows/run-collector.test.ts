@@ -148,7 +148,7 @@ function start(program = WRITES_DOWN): void {
 
 function partsOf(replica: FollowedNetwork["replica"], starter: FollowedNetwork["means"]["startCollector"]) {
   const followed = {
-    ...{ replica, log: (message: string) => log.push(message) },
+    ...{ replica, store, log: (message: string) => log.push(message) },
     network: { node: "here", orchestrator: {} },
     means: {
       ...{ clock, kernel: ownSockets, files: { runDirectory: folder, flowHistory: folder } },
@@ -202,7 +202,7 @@ describe("the part that observes flows", () => {
     expect(starts().length).toBe(1);
     await switchFlows({});
     await pollUntil(() => starts().at(-1) === "told to end", "the collector to end");
-    expect(flows.metrics()).toBe("");
+    await pollUntil(() => flows.metrics() === "", "the metrics of flows to go");
     await switchFlows({ flows: "Enabled" });
     await pollUntil(() => starts().length === 3, "another collector to start");
   });

@@ -2,7 +2,13 @@
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { ReplicaSnapshot, Update } from "../../datastore/replica.ts";
 import type { CollectorSettings, ToCollector } from "../../flows/collector-messages.ts";
-import { STORED_KINDS, type StoredKind, UNREADABLE } from "../../flows/stored-resources.ts";
+import {
+  isStagedKind,
+  STORED_KINDS,
+  STORED_STAGED_KINDS,
+  type StoredKind,
+  UNREADABLE,
+} from "../../flows/stored-resources.ts";
 import { InterfaceMonitor } from "../../linux/rtnetlink/interface-monitor.ts";
 import { millisecondsOf } from "../../model/duration.ts";
 import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
@@ -18,6 +24,7 @@ import { AddressBook, NAMED_KINDS, type NamedChange } from "./address-book.ts";
 import { CollectorFeed } from "./collector-feed.ts";
 import type { FlowsOfNode } from "./flows-of-node.ts";
 import { followServices } from "./follow-services.ts";
+import { followStaged, type StagedUpdate } from "./follow-staged.ts";
 import { followControllers } from "./link/link-access.ts";
 
 /** More names are answered, but their changes are not told. */
@@ -40,6 +47,7 @@ export class ToldFacts {
   private readonly feed: CollectorFeed;
   private readonly first = Promise.withResolvers<void>();
   private snapshot: ReplicaSnapshot<Values> | undefined;
+  private staged: StagedUpdate["snapshot"] | undefined;
   private settings: CollectorSettings | undefined;
   private rules: FlowRules | undefined;
   private labelsSince: number | undefined;
@@ -83,6 +91,7 @@ export class ToldFacts {
         (change) => this.book.take({ of: "services", change }),
         stop,
       ),
+      followStaged({ ...followed, report: means.report }, (update) => this.takeStaged(update), stop),
     ];
   }
 
@@ -165,8 +174,13 @@ export class ToldFacts {
     for (const key of serviceEndpoints.keys()) this.feed.addResource("serviceEndpoints", key);
   }
 
+  private takeStaged({ snapshot, changes }: StagedUpdate): void {
+    this.staged = snapshot;
+    for (const kind of STORED_STAGED_KINDS) for (const { key } of changes[kind]) this.feed.addResource(kind, key);
+  }
+
   private resource(kind: StoredKind, key: string): string | undefined {
-    const held = this.snapshot?.[kind].held(key);
+    const held = isStagedKind(kind) ? this.staged?.[kind].held(key) : this.snapshot?.[kind].held(key);
     if (held === undefined) return undefined;
     return held.kind === "unreadable" ? UNREADABLE : JSON.stringify(held.value);
   }

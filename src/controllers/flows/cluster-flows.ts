@@ -333,10 +333,11 @@ class Problems {
     if (this.unnamed > 0) yield { problem: { message: `${this.unnamed} nodes did not answer, or not completely` } };
     const [first, ...others] = this.losses.values();
     if (first === undefined) return;
-    const summed = others.reduce((sum, losses) => {
-      const keys = Object.keys(sum) as (keyof FlowLosses)[];
-      return Object.fromEntries(keys.map((key) => [key, sum[key] + losses[key]])) as unknown as FlowLosses;
-    }, first);
+    const all = [first, ...others];
+    // A node without staged policies has no number of what it has not judged.
+    const keys = new Set(all.flatMap((losses) => Object.keys(losses) as (keyof FlowLosses)[]));
+    const sumOf = (key: keyof FlowLosses) => all.reduce((sum, losses) => sum + (losses[key] ?? 0), 0);
+    const summed = Object.fromEntries(Array.from(keys, (key) => [key, sumOf(key)])) as unknown as FlowLosses;
     yield { losses: { node: HIDDEN_NODE, ...summed } };
   }
 }

@@ -32,7 +32,7 @@ import {
   wholeNameOf,
   wholeSetName,
 } from "../table/names.ts";
-import { endOfText, shortComment } from "../table/rule-comment.ts";
+import { endOfText, noProfileComment, shortComment } from "../table/rule-comment.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { MemberSets } from "./member-sets.ts";
 import type { PolicyRecord, PolicyStage } from "./policy-record.ts";
@@ -352,7 +352,7 @@ function pointOf(direction: Direction, isOfHost: boolean): Point {
 }
 
 function endRule({ otherwise, direction }: Evaluation, isOfHost: boolean): DesiredRule {
-  if (otherwise === "drop") return deny(`no profile allows it, ${direction}`);
+  if (otherwise === "drop") return deny(noProfileComment(direction));
   const expressions = [verdict({ kind: "accept" })];
   return otherwise === "accept" && isOfHost
     ? { expressions, comment: `no policy decides it, ${direction}` }

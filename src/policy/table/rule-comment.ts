@@ -36,6 +36,25 @@ export function exemptLinkComment(link: string): string {
   return `exempt link ${link}`;
 }
 
+/** The comment of the rule that carries out what decides: of a rule of a policy, the end of a tier, or a profile. */
+export function deciderComment(
+  {
+    kind,
+    namespace,
+    name,
+    rule,
+  }: { readonly kind: string; readonly namespace?: string; readonly name: string; readonly rule?: number },
+  direction: Direction,
+): string {
+  if (kind === "Tier") return `tier ${name} ${direction} default`;
+  if (kind === "Profile") return `profile ${direction}`;
+  return `${namespace === undefined ? name : `${namespace}/${name}`} ${direction} ${rule ?? 0}`;
+}
+
+export function noProfileComment(direction: Direction): string {
+  return `no profile allows it, ${direction}`;
+}
+
 const OF_POLICY = /^(\S+) (ingress|egress) (\d+)$/;
 const OF_TIER = /^tier (\S+) (ingress|egress) default$/;
 const OF_PROFILE = /^profile (ingress|egress)$/;

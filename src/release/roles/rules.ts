@@ -68,6 +68,13 @@ const FOLLOW_POLICY: readonly Rule[] = [
   },
 ];
 
+/** The kinds of `STAGED_KINDS`: only flows say what they would decide. */
+const FOLLOW_STAGED: Rule = {
+  apiGroups: [PRODUCT_API.group],
+  resources: ["stagednetworkpolicies", "stagedglobalnetworkpolicies", "stagedkubernetesnetworkpolicies"],
+  verbs: ["list", "watch"],
+};
+
 /** Of policies that are not carried out, and of tunnels that do not carry everything. */
 const REPORT_FINDINGS: Rule = { apiGroups: [CORE], resources: ["events"], verbs: ["create"] };
 
@@ -189,6 +196,7 @@ export function pluginRules(datastore: RuleDatastore): readonly Rule[] {
 /** What the node agent needs in addition to the plugin's rules if the Kubernetes API is the datastore. */
 export const NODE_AGENT_RULES: readonly Rule[] = [
   ...FOLLOW_POLICY,
+  FOLLOW_STAGED,
   REPORT_FINDINGS,
   FOLLOW_BLOCKS,
   FOLLOW_BGP,

@@ -54,6 +54,7 @@ function fieldOfRecords(query: FlowQuery): string | undefined {
   if (query.id !== undefined) return "id";
   if (query.pod !== undefined) return "pod";
   if (query.label !== undefined) return "label";
+  if (query.staged !== undefined) return "staged";
   return (["from", "to"] as const).find((field) => {
     const text = query[field];
     return text !== undefined && (text.startsWith("service/") || parsePrefixOrAddress(text) !== undefined);

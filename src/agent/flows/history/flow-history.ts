@@ -23,6 +23,7 @@ import type { Moment } from "./history-age.ts";
 import { findRecords } from "./read-records.ts";
 import type { ResourceState } from "./resource-states.ts";
 import { PendingSums } from "./rollups.ts";
+import { StagedFlows } from "./staged-flows.ts";
 
 export interface HistorySettings {
   readonly limits: StoreLimits;
@@ -95,6 +96,7 @@ export class FlowHistory implements FlowSink, FlowSource {
   private resources: { readonly resources: readonly SeenResource[]; readonly since: number }[] = [];
   private queuedResources = 0;
   private sums: PendingSums;
+  private readonly staged: StagedFlows;
   private notStored = 0;
   private collectorLosses: CollectorLosses = NO_LOSSES;
   private readonly stopping = new AbortController();
@@ -110,6 +112,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     this.complaints = onceEach(options.warn);
     this.log = new FlowLog(options.settings.logFile, () => new Date(options.now()), options.warn);
     this.opened = options.elapsed();
+    this.staged = new StagedFlows({ resources: () => this.toldResources(), elapsed: options.elapsed });
     this.openStore();
     this.due.sweep = this.opened + SWEEP_MILLISECONDS;
     this.running = this.run();
@@ -120,11 +123,13 @@ export class FlowHistory implements FlowSink, FlowSource {
       ...this.collectorLosses,
       notStored: this.notStored + this.sums.leftOut,
       notLogged: this.log.notLogged,
+      ...(this.staged.notJudged === 0 ? {} : { stagedNotJudged: this.staged.notJudged }),
       withoutCollector: this.withStore((store) => store.withoutCollector()) ?? 0,
     };
   }
 
-  put(records: readonly SeenFlow[], overLimit: readonly FlowRecord[], sums: readonly SummedFlow[] = []): void {
+  put(seen: readonly SeenFlow[], overLimit: readonly FlowRecord[], sums: readonly SummedFlow[] = []): void {
+    const records = this.staged.isIdle ? seen : seen.map((each) => this.staged.judged(each));
     for (const { record, added } of sums) this.sums.add(record, added);
     for (const { record } of records) {
       this.log.append(record);
@@ -132,7 +137,7 @@ export class FlowHistory implements FlowSink, FlowSource {
       for (const follower of this.followers) tell(follower, record);
     }
     const room = MOST_QUEUED - this.queue.length;
-    for (const seen of room >= records.length ? records : records.slice(0, room)) this.queue.push(seen);
+    for (const each of room >= records.length ? records : records.slice(0, room)) this.queue.push(each);
     this.notStored += Math.max(0, records.length - room);
     for (const record of overLimit) {
       this.counters.begun(record);
@@ -143,6 +148,7 @@ export class FlowHistory implements FlowSink, FlowSource {
   }
 
   putResources(resources: readonly SeenResource[], since: number): void {
+    this.staged.put(resources);
     this.queuedResources += resources.length;
     if (this.queuedResources <= MOST_QUEUED_RESOURCES) this.resources.push({ resources, since });
     else this.notStored += resources.length;
@@ -189,6 +195,12 @@ export class FlowHistory implements FlowSink, FlowSource {
   /** Resources as they were, by kind; `undefined`: not known any more. */
   resourcesAt(time: number): readonly ResourceState[] | undefined {
     return this.withStore((store) => store.resources.at(time));
+  }
+
+  /** All that the agent has told until now, for the judge of staged policies. */
+  private toldResources(): readonly SeenResource[] | undefined {
+    const stored = this.withStore((store) => store.resources.current());
+    return stored && [...stored, ...this.resources.flatMap(({ resources }) => resources)];
   }
 
   /** Stores what waits; followers are told that it is over. */

@@ -20,11 +20,15 @@ interface AllFacts extends FlowFacts {
 export class FlowCounters {
   private readonly begunCounts = new Map<string, number>();
   private readonly endedCounts = new Map<string, number>();
+  private readonly stagedCounts = new Map<string, number>();
   private deniedPackets = 0;
 
   /** A connection that was not known before. */
   begun(record: FlowRecord): void {
-    if (record.state !== "denied") count(this.begunCounts, record);
+    if (record.state === "denied") return;
+    count(this.begunCounts, record);
+    if (record.staged !== undefined)
+      add(this.stagedCounts, labelsOf({ verdict: record.verdict, staged: record.staged.verdict }));
   }
 
   seen(record: FlowRecord): void {
@@ -39,6 +43,15 @@ export class FlowCounters {
       counter("flows_denied_packets_total", "Packets that policy has denied, as far as they were reported", [
         ["", this.deniedPackets],
       ]),
+      ...(this.stagedCounts.size === 0
+        ? []
+        : [
+            counter(
+              "flows_staged_total",
+              "Connections that were seen for the first time, by what staged policies would decide",
+              samplesOf(this.stagedCounts),
+            ),
+          ]),
       gauge("flows_open_connections", "Connections that are followed", [["", open]]),
       ...(history === undefined ? [] : historyTexts(history)),
     ].join("");
@@ -53,7 +66,10 @@ function historyTexts({ bytes, milliseconds }: NonNullable<AllFacts["history"]>)
 }
 
 function count(counts: Map<string, number>, { verdict, direction }: FlowRecord): void {
-  const labels = labelsOf({ verdict, direction });
+  add(counts, labelsOf({ verdict, direction }));
+}
+
+function add(counts: Map<string, number>, labels: string): void {
   counts.set(labels, (counts.get(labels) ?? 0) + 1);
 }
 

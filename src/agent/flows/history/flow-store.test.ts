@@ -93,6 +93,8 @@ const QUERIES: readonly FlowQuery[] = [
   { last: 20 },
   { last: 0 },
   { verdict: "denied" },
+  { staged: "denied" },
+  { staged: "allowed", verdict: "denied", last: 5 },
   { verdict: "denied", last: 7, namespace: "shop" },
   { verdict: "allowed", namespace: "data" },
   { verdict: "unknown" },

@@ -184,7 +184,7 @@ async function conditionsOf(
   const { dictionaries } = store;
   const conditions: Condition[] = [];
   const add = (sql: string, ...cells: Cell[]) => conditions.push({ sql, cells });
-  const { id, verdict, until, port, protocol, from, to, policy, node } = query;
+  const { id, verdict, until, port, protocol, from, to, policy, node, staged } = query;
   if (id !== undefined) add("id = ?", store.rows.keyOf(id));
   if (verdict !== undefined)
     add(`verdict ${verdict === "allowed" ? "=" : "<>"} 0 AND verdict = ?`, VERDICTS.indexOf(verdict));
@@ -221,8 +221,12 @@ async function conditionsOf(
       );
     }
   }
-  if (policy !== undefined || node !== undefined) {
-    const matches = matcherOf({ ...(policy === undefined ? {} : { policy }), ...(node === undefined ? {} : { node }) });
+  if (policy !== undefined || node !== undefined || staged !== undefined) {
+    const matches = matcherOf({
+      ...(policy === undefined ? {} : { policy }),
+      ...(node === undefined ? {} : { node }),
+      ...(staged === undefined ? {} : { staged }),
+    });
     const decides = (text: string) => matches({ ...withEnd({ kind: "outside" }), ...(JSON.parse(text) as Judgement) });
     conditions.push(either(await idsOf(dictionaries.judgements, decides, signal), ["judgement"]));
   }

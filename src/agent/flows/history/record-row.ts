@@ -80,7 +80,7 @@ export type FormerRow = Pick<
 >;
 
 /** The same in very many records. */
-export type Judgement = Pick<FlowRecord, "node" | "family" | "direction" | "decisions">;
+export type Judgement = Pick<FlowRecord, "node" | "family" | "direction" | "decisions" | "staged">;
 
 export interface Dictionaries {
   readonly names: Dictionary;
@@ -146,8 +146,11 @@ export class RecordRows {
   write(seen: SeenFlow, seq: number, { put, former }: { readonly put: number; readonly former?: FormerRow }): void {
     const { id, state, verdict, start, end, protocol, source, destination, backend, sent, received, ...others } =
       seen.record;
-    const { node, family, direction, decisions, ...rest } = others;
-    const judgement: Judgement = { node, family, direction, decisions };
+    const { node, family, direction, decisions, staged, ...rest } = others;
+    const judgement: Judgement = {
+      ...{ node, family, direction, decisions },
+      ...(staged === undefined ? {} : { staged }),
+    };
     const { names, judgements, contents } = this.dictionaries;
     const nameOf = ({ address, port, ...name }: FlowEnd) => names.idOf(JSON.stringify(name), seq);
     const contentOf = (text: string | undefined, before: number | null | undefined) => {

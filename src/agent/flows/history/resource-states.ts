@@ -63,6 +63,13 @@ export class ResourceStates {
     this.unconfirmed = new Map();
   }
 
+  /** As they are now, as far as the agent has told them. */
+  current(): readonly ResourceState[] {
+    return this.latest().flatMap((row) =>
+      row.value === null || this.unconfirmed.has(nameOf(row)) ? [] : [this.stateOf(row)],
+    );
+  }
+
   /** `undefined`: not known, or not any more. */
   at(time: number): readonly ResourceState[] | undefined {
     const known = this.database.query<{ since: number | null }, []>("SELECT min(since) AS since FROM resource").get();
@@ -73,7 +80,7 @@ export class ResourceStates {
          WHERE value IS NOT NULL`,
       )
       .all(time);
-    return rows.map(({ kind, key, value }) => ({ kind, key, value: this.contents.textOf(value ?? 0) ?? "" }));
+    return rows.map((row) => this.stateOf(row));
   }
 
   /** Removes states that ended before this time. */
@@ -92,6 +99,10 @@ export class ResourceStates {
                      AND former.since < resource.since)`,
       )
       .run(time);
+  }
+
+  private stateOf({ kind, key, value }: StateRow): ResourceState {
+    return { kind, key, value: this.contents.textOf(value ?? 0) ?? "" };
   }
 
   private latest(): readonly StateRow[] {
