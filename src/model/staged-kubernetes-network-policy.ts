@@ -81,7 +81,7 @@ export function convertStaged({
 }
 
 /** The spec of the enforced policy, with the default that the orchestrator's API would write. */
-function orchestratorSpec({
+export function orchestratorSpec({
   podSelector = {},
   policyTypes = [],
   ...rules

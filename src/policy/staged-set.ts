@@ -2,6 +2,7 @@
  * The resources as they would be if every staged policy were promoted: what the judge is asked with, and what previews compare.
  * Nothing that enforces policy reads this. Pure.
  */
+import { identity } from "../identity.ts";
 import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../model/global-network-policy.ts";
 import type { Metadata } from "../model/metadata.ts";
 import { type NetworkPolicy, networkPolicy } from "../model/network-policy.ts";
@@ -90,15 +91,20 @@ function enforced(staged: StagedPolicy): AnyPolicy {
   }
 }
 
-/** It is another object: what the datastore says of the staged one does not hold for it. */
-function enforcedMetadata({ name, namespace, labels, annotations }: Metadata): Metadata {
+/** It is another object: what the datastore, the product and kubectl say of the staged one does not hold for it. */
+export function enforcedMetadata({ name, namespace, labels, annotations = {} }: Metadata): Metadata {
+  const own = Object.entries(annotations).filter(
+    ([annotation]) => !annotation.startsWith(KUBECTL) && !annotation.startsWith(identity.labelPrefix),
+  );
   return {
     name,
     ...(namespace === undefined ? {} : { namespace }),
     ...(labels === undefined ? {} : { labels }),
-    ...(annotations === undefined ? {} : { annotations }),
+    ...(own.length === 0 ? {} : { annotations: Object.fromEntries(own) }),
   };
 }
+
+const KUBECTL = "kubectl.kubernetes.io/";
 
 function named(kind: AnyPolicy["kind"], { name, namespace }: Pick<Metadata, "name" | "namespace">): PolicyName {
   return { kind, name, ...(namespace === undefined ? {} : { namespace }) };

@@ -43,6 +43,19 @@ describe("the examples of the page about policy", () => {
     }
   });
 
+  test("of a staged policy is promoted as the page shows", async () => {
+    const [, shown = ""] = /^```\n(\$ \S+ policy promote [\s\S]*?)^```$/m.exec(page) ?? [];
+    const calls = shown.split(/^\$ \S+ /m).slice(1);
+
+    expect(calls.length).toBe(2);
+    for (const call of calls) {
+      const [words = "", ...expected] = call.split("\n");
+      const { stdout, stderr } = await run(words);
+      const others = stderr.split("\n").filter((line) => !line.startsWith("note: "));
+      expect(`${stdout}${others.join("\n")}`).toBe(expected.join("\n"));
+    }
+  });
+
   test("of a host endpoint is explained as the page shows", async () => {
     const [, words = "", expected = ""] =
       /^\$ \S+ (policy explain \S.* hostendpoint\/.*)\n([\s\S]*?)^```$/m.exec(page) ?? [];

@@ -1,6 +1,6 @@
 import { loadOnce } from "../../load-once.ts";
 import type { Command } from "../main/command.ts";
-import { USUAL_NAMESPACE } from "../resources/options.ts";
+import { DRY_RUN_OPTION, NAMESPACE_OPTION, USUAL_NAMESPACE } from "../resources/options.ts";
 import { DEFAULT_COUNT, DEFAULT_SECONDS, FLOW_OPTIONS, PACKET_OPTIONS } from "./options.ts";
 import { WHAT_IF_OPTIONS } from "./what-if/options.ts";
 
@@ -154,4 +154,33 @@ export const policyCounters: Command = {
     { command: "policy counters -o json", does: "As JSON for a script" },
   ],
   load: loadOnce(() => import("./counters.ts")),
+};
+
+export const policyPromote: Command = {
+  kind: "command",
+  name: "promote",
+  summary: "Enforce a staged policy, or delete the enforced one if that is staged",
+  description: [
+    "Writes the enforced policy of the same name as the staged one, or deletes it with stagedAction Delete, and then deletes the staged one.",
+    "If it is stopped in between, both are there and say the same: call it again.",
+    "Without --yes it only says what it would do, and whom this closes or opens, and the exit code is 1.",
+    "The enforced policy of a StagedKubernetesNetworkPolicy is one of networking.k8s.io, which kubectl writes: use --manifest.",
+  ].join("\n"),
+  operands: "NAME… | NAMESPACE/NAME… | KIND/NAME…",
+  options: [
+    NAMESPACE_OPTION,
+    { name: "yes", summary: "Do it" },
+    { name: "manifest", summary: "Print the enforced policies as YAML, and change nothing" },
+    DRY_RUN_OPTION,
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "policy promote shop/database", does: "What would it change?" },
+    { command: "policy promote shop/database --yes", does: "Enforce it" },
+    {
+      command: "policy promote sknp/shop/web --manifest | kubectl apply -f -",
+      does: "Enforce one with the fields of networking.k8s.io",
+    },
+  ],
+  load: loadOnce(() => import("./promote.ts")),
 };
