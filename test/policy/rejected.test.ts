@@ -1,11 +1,15 @@
 /** denyAction Reject with real packets: who is told what, at once, by whom; and who is never told anything. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { applyTunnelGuard } from "../../src/firewall/apply-tunnel.ts";
 import { identity } from "../../src/identity.ts";
+import { closeNetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
+import { VXLAN_PORT } from "../../src/linux/nftables/tunnel-match.ts";
 import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { askFlows, untilCollecting } from "../flows/flow-site.ts";
 import { hostProblem } from "../support/host.ts";
+import { insideNetns } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { type CapturedPacket, capturePackets } from "../support/packet-capture.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -186,6 +190,20 @@ describe.each(["Disabled", "Enabled"] as const)("denyAction, flows %s", (flows) 
     await pollUntil(() => toMallory.packets().some(isError), "the error about its own");
     expect(toMallory.packets().filter(isError)).toHaveLength(1);
     expect(toVictim.packets().filter(isError)).toEqual([]);
+  });
+
+  test("a stranger is not told what the guard of the tunnels drops", async () => {
+    await apply("Reject", { hostEndpoints: [OUT0] });
+    const toTunnel: Way = { from: "outside", to: "host", protocols: ["udp"], port: VXLAN_PORT };
+    await expectRefusal(toTunnel);
+
+    insideNetns(endOf("host").netns, () => {
+      const socket = openNetlinkSocket("netfilter");
+      applyTunnelGuard(socket, { tunnels: ["vxlan4", "vxlan6"], senders: [], isPartial: false });
+      closeNetlinkSocket(socket);
+    });
+    await expectSilence(toTunnel);
+    await site.policies.site.host.must(["nft", `delete table inet ${identity.tunnelTable}`]);
   });
 
   test("counters and traces name the rule, and say that the packet was rejected", async () => {
