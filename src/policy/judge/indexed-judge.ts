@@ -6,17 +6,19 @@ import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress, parsePrefixOrAddress, prefixAround } from "../../ip/prefix.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { nodeAddresses } from "../../model/node-members.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Labels } from "../../selector/selector.ts";
 import type { Direction } from "../effective-rule.ts";
 import { policyLimits } from "../policy-size.ts";
 import { enforcedPolicy } from "./enforced-policy.ts";
 import { type ExplainedPacket, type Explanation, explain } from "./explain.ts";
+import { judgeInterface } from "./host-judge.ts";
 import { nodeOf } from "./host-passages.ts";
 import { type Judgement, judge, scopeOf } from "./judge.ts";
-import { labelsOf, selectionOf } from "./members.ts";
+import { labelsOf, membersWith, selectionOf } from "./members.ts";
 import type { Packet } from "./packet.ts";
-import type { AnyEndpoint, AnyPolicy, PolicyResources } from "./resources.ts";
+import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resources.ts";
 
 type SettingsOf = ExplainedPacket["settingsOf"];
 
@@ -24,20 +26,30 @@ export class IndexedJudge {
   private readonly endpoints: ReadonlyMap<string, readonly WorkloadEndpoint[]>;
   private readonly hostsByAddress: ReadonlyMap<string, readonly HostEndpoint[]>;
   private readonly hostsByNode: ReadonlyMap<string | undefined, readonly HostEndpoint[]>;
+  private readonly nodes: ReadonlyMap<string, NonNullable<PolicyResources["nodes"]>>;
   private readonly networkSets: SetsByNetwork<PolicyResources["networkSets"][number]>;
   private readonly globalNetworkSets: SetsByNetwork<PolicyResources["globalNetworkSets"][number]>;
   private readonly services: ReadonlyMap<string, NonNullable<PolicyResources["serviceEndpoints"]>>;
   private readonly settings = new Map<string, NodeAgentSettings>();
   private readonly enforced = new Map<string, EnforcedPolicies>();
+  private readonly limits = new Map<string, string>();
+  private readonly settingsOf: SettingsOf;
 
   constructor(
     private readonly resources: PolicyResources,
-    private readonly settingsOf: SettingsOf,
+    settingsOf: SettingsOf,
   ) {
-    const { endpoints, hostEndpoints, networkSets, globalNetworkSets, serviceEndpoints = [] } = resources;
+    const known = new Map<string, NodeAgentSettings>();
+    this.settingsOf = (node) => {
+      const settings = known.get(node) ?? settingsOf(node);
+      known.set(node, settings);
+      return settings;
+    };
+    const { endpoints, hostEndpoints, nodes = [], networkSets, globalNetworkSets, serviceEndpoints = [] } = resources;
     this.endpoints = byKeys(endpoints, addressesOfWorkload);
     this.hostsByAddress = byKeys(hostEndpoints, ({ spec }) => canonical(spec.expectedIPs ?? []));
     this.hostsByNode = Map.groupBy(hostEndpoints, ({ spec }) => spec.node);
+    this.nodes = byKeys(nodes, (node) => nodeAddresses(node).map(formatAddress));
     this.networkSets = new SetsByNetwork(networkSets);
     this.globalNetworkSets = new SetsByNetwork(globalNetworkSets);
     this.services = byKeys(serviceEndpoints, ({ addresses }) => canonical(addresses));
@@ -58,11 +70,23 @@ export class IndexedJudge {
     return explain({ ...asked, packet, settingsOf: (node) => this.withoutLimits(node) }, { ...near, ...policies });
   }
 
-  /** What one workload decides about a packet. */
-  judge(packet: Packet, endpoint: WorkloadEndpoint, direction: Direction): Judgement {
+  /** What one endpoint decides about a packet; a host endpoint about one of its host. */
+  verdict(packet: Packet, endpoint: AnyEndpoint, direction: Direction): Judgement["verdict"] {
     const near = this.near({ addresses: [packet.source, packet.destination], nodes: [], others: [] });
-    const policies = this.enforcedAt(this.limitsAt(endpoint)).selecting([endpoint]);
-    return judge(packet, endpoint, direction, { ...near, ...policies, policyLimits: NO_LIMITS });
+    const resources = { ...near, ...this.policiesOf(endpoint), policyLimits: NO_LIMITS };
+    if (endpoint.kind === "WorkloadEndpoint") return judge(packet, endpoint, direction, resources).verdict;
+    const settings = this.settingsOf(endpoint.spec.node ?? "");
+    return judgeInterface({ packet, endpoint, direction, isForwarded: false, settings }, resources).verdict;
+  }
+
+  /** What is enforced of the policies that select it. */
+  policiesOf(endpoint: AnyEndpoint): SelectedPolicies {
+    return this.enforcedAt(this.limitsAt(endpoint)).selecting([endpoint]);
+  }
+
+  /** Those that have the address. */
+  membersWith(address: Address): readonly AnyMember[] {
+    return membersWith(address, this.near({ addresses: [address], nodes: [], others: [] }));
   }
 
   private near({ addresses, nodes, others }: Place): PolicyResources {
@@ -76,6 +100,7 @@ export class IndexedJudge {
       ...this.resources,
       endpoints: this.replacedBy(others, at(this.endpoints)),
       hostEndpoints: unique([...hosts, ...at(this.hostsByAddress)]),
+      nodes: at(this.nodes),
       networkSets: this.networkSets.around(addresses),
       globalNetworkSets: this.globalNetworkSets.around(addresses),
       ...(this.resources.serviceEndpoints === undefined ? {} : { serviceEndpoints: at(this.services) }),
@@ -91,8 +116,11 @@ export class IndexedJudge {
     return [...endpoints.filter((each) => !addressesOfWorkload(each).some((address) => taken.has(address))), ...others];
   }
 
-  private limitsAt(workload: WorkloadEndpoint | undefined): string {
-    return JSON.stringify(policyLimits(this.settingsOf(workload?.spec.node ?? "")));
+  private limitsAt(endpoint: AnyEndpoint | undefined): string {
+    const { node = "" } = endpoint?.spec ?? {};
+    const limits = this.limits.get(node) ?? JSON.stringify(policyLimits(this.settingsOf(node)));
+    this.limits.set(node, limits);
+    return limits;
   }
 
   private enforcedAt(limits: string): EnforcedPolicies {
@@ -166,7 +194,7 @@ class EnforcedPolicies {
   }
 }
 
-type SelectedPolicies = Pick<PolicyResources, "networkPolicies" | "globalNetworkPolicies">;
+export type SelectedPolicies = Pick<PolicyResources, "networkPolicies" | "globalNetworkPolicies">;
 
 interface Selecting<Policy> {
   readonly policy: Policy;
