@@ -9,12 +9,19 @@ import { LOG_LEVEL_OPTION, type Option } from "./option.ts";
  * `main/commands.ts`.
  */
 
-export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
+export type ExitCode =
+  | typeof EXIT_OK
+  | typeof EXIT_FAILED
+  | typeof EXIT_USAGE
+  | typeof EXIT_WOULD_DENY
+  | Interruption["exitCode"];
 export const EXIT_OK = 0;
 /** The call was correct, but the command failed. */
 export const EXIT_FAILED = 1;
 /** The call was wrong: unknown command or flag, missing argument. */
 export const EXIT_USAGE = 2;
+/** Of `policy preview`: the change would deny something. */
+export const EXIT_WOULD_DENY = 3;
 
 export interface Example {
   /** Without the name of the tool: `config check a.conflist`. */

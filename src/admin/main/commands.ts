@@ -19,7 +19,14 @@ import { apiResourcesCommand, describeCommand, getCommand } from "../get/command
 import { installCommand, uninstallCommand } from "../install/commands.ts";
 import { ipamCheck, ipamConfigure, ipamExplain, ipamGc, ipamRelease, ipamShow, ipamSplit } from "../ipam/commands.ts";
 import { nodeCheck, nodeChecksystem, nodeRegister, nodeRestore, nodeRun, nodeStatus } from "../node/commands.ts";
-import { policyCounters, policyExplain, policyPromote, policyTrace } from "../policy/commands.ts";
+import {
+  policyCounters,
+  policyExplain,
+  policyMatrix,
+  policyPreview,
+  policyPromote,
+  policyTrace,
+} from "../policy/commands.ts";
 import { statusCommand } from "../status/commands.ts";
 import { UPGRADE_COMMANDS } from "../upgrade/commands.ts";
 import { versionCommand } from "../version/commands.ts";
@@ -66,7 +73,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "policy",
       summary: "Explain and watch what network policy does with connections",
-      commands: [policyExplain, policyTrace, policyCounters, policyPromote],
+      commands: [policyExplain, policyPreview, policyMatrix, policyTrace, policyCounters, policyPromote],
     },
     flowsCommand,
     ALP_COMMANDS,

@@ -72,6 +72,71 @@ export const policyExplain: Command = {
   load: loadOnce(() => import("./explain/explain.ts")),
 };
 
+export const policyPreview: Command = {
+  kind: "command",
+  name: "preview",
+  summary: "Show who could no longer reach whom, or newly, if files were applied or resources deleted",
+  description: [
+    "Compares the policies in the datastore with what they would be, and writes nothing. First lists what would be denied, then what would be",
+    "allowed: between workloads by namespace and owner, host endpoints, and networks outside; exactly, for every protocol and port.",
+    "Then does the same with connections that were recorded, if flows are on: how many of each would be denied, and how many of them are open.",
+    "A pod that is gone since is judged as it was recorded.",
+    "What host endpoints decide about forwarded packets, and sidecars about requests, is not compared; a note says so if that may change.",
+    "The exit code is 3 if anything would be denied, 0 otherwise, and 1 or 2 for errors.",
+  ].join("\n"),
+  options: [
+    ...WHAT_IF_OPTIONS,
+    { name: "since", value: "DURATION|TIME", summary: "Compare connections recorded since then (default: 1d)" },
+    { name: "local", summary: "Ask the agent of this node for flows, even if a kubeconfig is given; needs root" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "policy preview -f policies/", does: "What would the policies of a directory change?" },
+    { command: "policy preview -f new.yaml --without shop/old --since 7d", does: "A policy in place of another" },
+    { command: "policy preview -f policies/ -o json", does: "In CI: exit code 3 if anything would be denied" },
+  ],
+  load: loadOnce(() => import("./what-if/preview.ts")),
+};
+
+export const policyMatrix: Command = {
+  kind: "command",
+  name: "matrix",
+  summary: "Show who may reach whom: workloads, host endpoints and networks outside",
+  description: [
+    "Evaluates the policies in the datastore for every pair, exactly, for every protocol and port. What is not listed may not reach.",
+    "Workloads are grouped by namespace and owner, and split if rules tell them apart; with more than 60 groups by namespace alone, which",
+    "--by changes. With -f and --without it compares: what would be denied comes first, then what would be allowed.",
+    "What host endpoints decide about forwarded packets, and sidecars about requests, is not in it. A node always reaches its own workloads.",
+  ].join("\n"),
+  options: [
+    ...WHAT_IF_OPTIONS.filter(({ name }) => name !== NAMESPACE_OPTION.name),
+    {
+      ...NAMESPACE_OPTION,
+      summary: "Only pairs with an end in the namespace, also that of what -f and --without name",
+    },
+    {
+      name: "by",
+      value: "GROUPING",
+      oneOf: ["group", "namespace"],
+      summary: "group (namespace and owner) or namespace",
+    },
+    {
+      name: "output",
+      letter: "o",
+      value: "FORMAT",
+      oneOf: ["text", "csv", "svg", "json"],
+      summary: "Output format: text (default), csv, svg (a picture) or json",
+    },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "policy matrix", does: "Who may reach whom?" },
+    { command: "policy matrix -n shop", does: "The same for one namespace: who may reach it, and whom it may reach" },
+    { command: "policy matrix -f policies/ -o svg > matrix.svg", does: "A picture of what a change would do" },
+  ],
+  load: loadOnce(() => import("./what-if/matrix.ts")),
+};
+
 export const policyTrace: Command = {
   kind: "command",
   name: "trace",
