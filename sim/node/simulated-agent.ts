@@ -79,6 +79,7 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
     uuid: uuidsOf(process),
     patiently: (work) => work(),
     tunnelProbes: undefined,
+    openTcpProber: undefined,
     startCollector: undefined,
     followerOfBgp: () => ({ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) }),
   };

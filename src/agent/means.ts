@@ -26,6 +26,7 @@ import { ensureMachineIdentity } from "../linux/machine-identity.ts";
 import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
 import { ownMachine } from "../linux/own-machine.ts";
 import { replaceFile } from "../linux/replace-file.ts";
+import { openTcpProber, type TcpProber } from "../linux/tcp-probe.ts";
 import { type BgpMeans, type FollowedBgp, followerOfBgp } from "./bgp/follow-bgp.ts";
 import { readServedCalls } from "./calls/served-calls-file.ts";
 import { type CollectorProcess, startCollector } from "./flows/collector-process.ts";
@@ -50,6 +51,8 @@ export interface AgentMeans {
   followerOfBgp(means: BgpMeans): FollowedBgp;
   /** `undefined`: of a host without packets. */
   readonly tunnelProbes: TunnelProbes | undefined;
+  /** `undefined`: of a host without packets. */
+  readonly openTcpProber: ((mark: number) => TcpProber) | undefined;
   /** Starts a collector of flows. `undefined`: of a host without packets. */
   readonly startCollector: (() => CollectorProcess) | undefined;
 }
@@ -128,6 +131,7 @@ export function ownAgentMeans({ environment, watch, collector }: OwnMeans): Agen
     uuid: () => crypto.randomUUID(),
     followerOfBgp: (means) => followerOfBgp(environment, means),
     tunnelProbes: ownTunnelProbes,
+    openTcpProber,
     startCollector: () => startCollector(collector, { environment }),
   };
 }

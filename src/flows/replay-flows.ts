@@ -9,12 +9,11 @@ import { type Address, formatAddress, parseAddress } from "../ip/address.ts";
 import { inheritedContainerLabels } from "../model/container-labels.ts";
 import { endpointLabels } from "../model/endpoint-labels.ts";
 import type { NodeAgentSettings } from "../model/node-agent-configuration.ts";
-import type { EntityRule } from "../model/policy-rule.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../model/workload-endpoint.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
 import type { Explanation } from "../policy/judge/explain.ts";
 import type { Decider, ExplainedSide } from "../policy/judge/explain-side.ts";
-import { IndexedJudge } from "../policy/judge/indexed-judge.ts";
+import { IndexedJudge, namedSourcePorts } from "../policy/judge/indexed-judge.ts";
 import type { PolicyResources } from "../policy/judge/resources.ts";
 import {
   endsOf,
@@ -159,32 +158,6 @@ function keyOf({ node, protocol, icmp, source, destination, backend, seenAs, rel
     (end) => end && [end.kind, end.address, end.port, end.namespace, end.name, end.node, end.labels],
   );
   return JSON.stringify([node, protocol, icmp, ends, seenAs?.address, relatedTo]);
-}
-
-/** Whether any rule tells the port of a source from others. */
-function namedSourcePorts({
-  endpoints,
-  hostEndpoints,
-  profiles,
-  networkPolicies,
-  globalNetworkPolicies,
-}: PolicyResources): (port: number) => boolean {
-  const rules = [...profiles, ...networkPolicies, ...globalNetworkPolicies].flatMap(
-    ({ spec: { ingress = [], egress = [] } }) => [...ingress, ...egress],
-  );
-  const written = new Set(rules.flatMap(({ source = {} }) => portsOf(source)));
-  if (written.size === 0) return () => false;
-  const declared = new Set(
-    [...endpoints, ...hostEndpoints].flatMap(({ spec: { ports = [] } }) => ports.map(({ port }) => port)),
-  );
-  const ranges = Array.from(written, (port) => String(port).split(":").map(Number));
-  const hasNames = ranges.some(([first]) => Number.isNaN(first));
-  return (port) =>
-    (hasNames && declared.has(port)) || ranges.some(([first = 0, last = first]) => first <= port && port <= last);
-}
-
-function portsOf({ ports = [], notPorts = [] }: EntityRule): readonly (number | string)[] {
-  return [...ports, ...notPorts];
 }
 
 type OwnEndpoints = () => readonly WorkloadEndpoint[];

@@ -13,7 +13,7 @@ import { familyNumber } from "./rtnetlink/family.ts";
 const SUBSYSTEM = 1 << 8;
 const MESSAGE = { list: SUBSYSTEM | 1, remove: SUBSYSTEM | 2 } as const;
 const HEADER_LENGTH = 4;
-const ATTRIBUTE = { original: 1, reply: 2, labels: 22 } as const;
+const ATTRIBUTE = { original: 1, reply: 2, id: 12, labels: 22 } as const;
 const TUPLE = { ip: 1, protocol: 2 } as const;
 const IPV6 = { source: 3, destination: 4 } as const;
 const SOURCE = { 4: 1, 6: IPV6.source } as const;
@@ -67,10 +67,44 @@ const REMOVED_AT_ONCE = 64;
 
 /** One that has ended meanwhile is ignored. */
 function removeEntries(socket: NetlinkSocket, family: Family, entries: readonly Uint8Array[]): void {
-  const requests = entries.map((original) => removeRequest(family, original));
-  for (const failure of attempt(socket, requests)) {
+  removeRequested(
+    socket,
+    entries.map((original) => removeRequest(family, original)),
+  );
+}
+
+/** What identifies an entry: no other one has the same, also if the same ends begin again. */
+export interface ListedEntry {
+  readonly family: Family;
+  /** The content of its attribute, as it was listed. */
+  readonly original: Uint8Array;
+  /** The kernel's. */
+  readonly id: number;
+}
+
+/** One that has ended meanwhile is ignored. Returns those that were there. */
+export function removeListed<Entry extends ListedEntry>(
+  socket: NetlinkSocket,
+  entries: readonly Entry[],
+): readonly Entry[] {
+  const requests = entries.map(({ family, original, id }) => removeRequest(family, original, id));
+  const removed = removeRequested(socket, requests);
+  return entries.filter((_, index) => removed[index]);
+}
+
+/** Returns for each whether it was there. */
+function removeRequested(socket: NetlinkSocket, requests: readonly NetlinkRequest[]): readonly boolean[] {
+  return attempt(socket, requests).map((failure) => {
     if (failure !== undefined && !isKernelError(failure, "ENOENT")) throw failure;
-  }
+    return failure === undefined;
+  });
+}
+
+/** The attribute that identifies the entry. */
+export function readOriginal(message: MessageCursor): Uint8Array {
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) if (attributes.type === ATTRIBUTE.original) return attributes.copy();
+  return new Uint8Array();
 }
 
 /** The same for equal addresses. For every entry of a large table: no address is made. */
@@ -133,8 +167,8 @@ export function listRequest(family: Family): NetlinkRequest {
   };
 }
 
-/** `original`: the attribute that identifies the entry, as it was listed. */
-function removeRequest(family: Family, original: Uint8Array): NetlinkRequest {
+/** `original`: the attribute that identifies the entry, as it was listed. `id`: of no other entry with the same. */
+function removeRequest(family: Family, original: Uint8Array, id?: number): NetlinkRequest {
   return {
     action: "remove a tracked connection",
     type: MESSAGE.remove,
@@ -144,6 +178,7 @@ function removeRequest(family: Family, original: Uint8Array): NetlinkRequest {
       const tuple = writer.open(ATTRIBUTE.original);
       writer.raw(original);
       writer.close(tuple);
+      if (id !== undefined) writer.u32Big(ATTRIBUTE.id, id);
     },
   };
 }

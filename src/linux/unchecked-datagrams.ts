@@ -222,7 +222,7 @@ function newMessage(): Uint8Array<ArrayBuffer> {
   return message;
 }
 
-function internetChecksum(bytes: Uint8Array): number {
+export function internetChecksum(bytes: Uint8Array): number {
   let sum = 0;
   for (let index = 0; index < bytes.length; index += 2) sum += ((bytes[index] ?? 0) << 8) + (bytes[index + 1] ?? 0);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);

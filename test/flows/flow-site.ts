@@ -188,7 +188,7 @@ export function flowsConfiguration(more: Partial<NodeAgentConfigurationSpec> = {
 }
 
 /** As kube-proxy: one of several backends by chance, also for what the host itself sends, and a masquerade of what a pod sends itself. */
-function serviceRules(end: (name: string) => End): string {
+export function serviceRules(end: (name: string) => End): string {
   return ([4, 6] as const)
     .map((family) => {
       const [words, at] = family === 4 ? (["ip", 0] as const) : (["ip6", 1] as const);

@@ -12,14 +12,16 @@ import { join } from "node:path";
 import { RULE_NUMBERS_FILE } from "../../config/run-directory.ts";
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
-import { listLinks } from "../../linux/rtnetlink/link.ts";
+import { readInterfaces } from "../../linux/rtnetlink/interface-monitor.ts";
+import { findLinkByIndex, listLinks } from "../../linux/rtnetlink/link.ts";
+import { linkTowards } from "../../linux/rtnetlink/route-lookup.ts";
 import { watchRoutes } from "../../linux/rtnetlink/route-monitor.ts";
 import { onceEach } from "../../log/once-each.ts";
 import { millisecondsOf } from "../../model/duration.ts";
 import { workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { PolicyUpdate } from "../../policy/inputs.ts";
+import type { PolicyChanges, PolicyUpdate } from "../../policy/inputs.ts";
 import { nextTurn } from "../../timers.ts";
 import type { EnforcementFollower, StartedFeature } from "../features.ts";
 import type { FlowsOfNode } from "../flows/flows-of-node.ts";
@@ -30,11 +32,14 @@ import { readRoutedEndpoints } from "../local-routes/recorded-endpoints.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
 import type { RoutingFacts } from "../node-routes/routing-facts.ts";
 import { eventClient } from "../warning-events.ts";
+import { ConnectionEnder } from "./end-connections.ts";
+import { EnforcedResources } from "./enforced-resources.ts";
 import { EnforcedTable } from "./enforced-table.ts";
 import { enforcementLog } from "./enforcement-log.ts";
 import type { PolicyFacts } from "./facts.ts";
 import { GoneAddresses } from "./gone-addresses.ts";
 import { linksUp } from "./links-up.ts";
+import { OpenConnections } from "./open-connections.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import { applyUpdates, guardTable } from "./policy-loop.ts";
 import { ShownProblems } from "./shown-problems.ts";
@@ -71,6 +76,7 @@ class Enforcement {
   private readonly noteWaits: ReturnType<typeof reportLongWaits>;
   private readonly status: StatusFiles;
   private readonly gone: GoneAddresses;
+  private readonly open: OpenConnections;
   private readonly events: PolicyEvents | undefined;
   private readonly followers: readonly EnforcementFollower[];
   private readonly noteEnforcement: ReturnType<typeof enforcementLog>;
@@ -79,6 +85,7 @@ class Enforcement {
   private readonly nodes = new Set<string>();
   private readonly problems: ShownProblems;
   private settings: ReturnType<typeof nodeAgentSettings>;
+  private snapshot: PolicyUpdate["snapshot"] | undefined;
   private isApplied = false;
   private checkedAt: number;
 
@@ -88,6 +95,7 @@ class Enforcement {
     this.links = means.kernel.openSocket("route");
     this.tracking = means.kernel.openSocket("netfilter");
     this.gone = this.forgetter();
+    this.open = this.openConnections();
     this.events = this.policyEvents();
     this.problems = new ShownProblems({
       ...{ error: (message) => given.log(message, "ERROR"), warn: this.warn },
@@ -113,7 +121,7 @@ class Enforcement {
     return [
       this.followLocalRoutes(stop),
       applyUpdates(replica.updates(stop), {
-        ...{ ...loop, elapsed, waiting: this.waiting, applied: (update) => this.applied(update) },
+        ...{ ...loop, elapsed, waiting: this.waiting, applied: (update, joined) => this.applied(update, joined) },
       }),
       guardTable({
         ...{ ...loop, elapsed, checked: () => this.checked() },
@@ -128,6 +136,7 @@ class Enforcement {
       this.status.run(stop),
       ...this.followers.map((follower) => follower.run(stop)),
       this.gone.run(stop),
+      this.open.run(stop),
       ...(this.events === undefined ? [] : [this.events.run(stop)]),
       this.serveFacts(stop),
     ];
@@ -194,6 +203,31 @@ class Enforcement {
     });
   }
 
+  private openConnections(): OpenConnections {
+    const { means } = this.given;
+    const { kernel, clock, openTcpProber: openProber } = means;
+    const { report } = onceEach(this.warn);
+    return new OpenConnections({
+      ...{ kernel, clock, report, enforced: () => this.enforcedResources() },
+      ender: new ConnectionEnder({ kernel, openProber, elapsed: clock.elapsed, report }),
+      ended: (count) => this.given.log(`Ended ${count} open connections that policy denies now`, "INFO"),
+    });
+  }
+
+  private enforcedResources(): EnforcedResources | undefined {
+    const { snapshot, links } = this;
+    if (snapshot === undefined) return undefined;
+    return EnforcedResources.read({
+      ...{ snapshot, compiler: this.table.compiler, former: this.waiting.former },
+      ...{ node: this.given.network.node, hasServices: this.given.store.isOrchestratorApi === true },
+      interfaces: () => readInterfaces(links),
+      interfaceTowards: (address) => {
+        const index = linkTowards(links, address);
+        return index === undefined ? undefined : findLinkByIndex(links, index)?.name;
+      },
+    });
+  }
+
   private policyEvents(): PolicyEvents | undefined {
     const { means, network } = this.given;
     const openClient = eventClient(this.given, this.warn);
@@ -215,10 +249,11 @@ class Enforcement {
   }
 
   /** The kernel has acknowledged the update. */
-  private applied({ snapshot, changes }: PolicyUpdate): void {
+  private applied({ snapshot, changes }: PolicyUpdate, joined: readonly PolicyChanges[]): void {
     const { compiler, isWanted } = this.table;
     this.given.heard();
     this.isApplied = true;
+    this.snapshot = snapshot;
     this.settings = nodeAgentSettings(
       Array.from(snapshot.configurations, ([, value]) => value),
       this.given.network.node,
@@ -233,6 +268,8 @@ class Enforcement {
     } else this.status.clear();
     for (const follower of this.followers) follower.policyChanged();
     this.gone.update(changes.endpoints);
+    const endsConnections = this.settings.openConnections === "End" && isWanted && this.table.keeper.hasTable;
+    this.open.changed(endsConnections, [changes, ...joined]);
     for (const { kind, key } of changes.nodes ?? []) {
       if (kind === "delete") this.nodes.delete(key);
       else this.nodes.add(key);

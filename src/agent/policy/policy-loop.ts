@@ -2,7 +2,7 @@
  * The two sides of the policy loop: updates of the replica change the kernel's table, and what other programs change in
  * it is reverted. All work on the table is synchronous, so the two never interleave.
  */
-import type { PolicyUpdate } from "../../policy/inputs.ts";
+import type { PolicyChanges, PolicyUpdate } from "../../policy/inputs.ts";
 import type { TableKeeper } from "./table-keeper.ts";
 import { inTurns, type WaitingPolicies } from "./turns.ts";
 
@@ -23,8 +23,8 @@ export interface UpdateMeans extends LoopMeans {
   readonly elapsed: () => number;
   /** Which changes of policies wait behind the changes of others. */
   readonly waiting: WaitingPolicies;
-  /** The kernel has acknowledged the update. */
-  readonly applied: (update: PolicyUpdate) => void;
+  /** The kernel has acknowledged the update, and the changes of policies that had waited and took effect with it. */
+  readonly applied: (update: PolicyUpdate, joined: readonly PolicyChanges[]) => void;
 }
 
 /** Resolves when the updates end. Rejects if the kernel refuses the whole table: what it contains stays. */
@@ -34,8 +34,13 @@ export async function applyUpdates(
 ): Promise<void> {
   const hasTable = () => keeper.hasTable;
   for await (const update of inTurns(updates, { waiting, hasTable, elapsed, wait })) {
-    keeper.update(update.changes, (affected) => waiting.takeAffected(affected));
-    applied(update);
+    const joined: PolicyChanges[] = [];
+    keeper.update(update.changes, (affected) => {
+      const more = waiting.takeAffected(affected);
+      if (more !== undefined) joined.push(more);
+      return more;
+    });
+    applied(update, joined);
     await wait(PACE_MILLISECONDS, signal);
   }
 }

@@ -100,6 +100,12 @@ export class WaitingPolicies {
     return this.namespaces.size;
   }
 
+  /** By key: what the kernel has of the policies that wait, `undefined` if it has none. */
+  get former(): ReadonlyMap<string, NetworkPolicy | undefined> {
+    const all = this.namespaces.values().flatMap(({ changes }) => changes.values());
+    return new Map(all.map(({ key, previous }) => [key, previous] as const));
+  }
+
   get facts(): WaitingFacts {
     const [longest] = this.namespaces.values();
     return { namespaces: this.count, milliseconds: longest === undefined ? 0 : this.elapsed() - longest.since };

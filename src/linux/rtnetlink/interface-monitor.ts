@@ -21,6 +21,18 @@ export interface InterfaceAddresses {
   readonly addresses: readonly Address[];
 }
 
+/** Sorted by name. */
+export function readInterfaces(
+  socket: NetlinkSocket,
+  isWanted: (name: string) => boolean = () => true,
+): readonly (InterfaceAddresses & { readonly index: number })[] {
+  const links = listLinks(socket).filter(({ name }) => isWanted(name));
+  const byLink = Map.groupBy(listAddresses(socket), ({ linkIndex }) => linkIndex);
+  return links
+    .map(({ index, name }) => ({ index, name, addresses: (byLink.get(index) ?? []).map(({ address }) => address) }))
+    .toSorted((left, right) => (left.name < right.name ? -1 : 1));
+}
+
 export class InterfaceMonitor {
   private readonly socket: NetlinkSocket;
   private readonly listener: NetlinkSocket;
@@ -39,12 +51,9 @@ export class InterfaceMonitor {
 
   /** All wanted interfaces as they are now, sorted by name. */
   read(): readonly InterfaceAddresses[] {
-    const links = listLinks(this.socket).filter(({ name }) => this.isWanted(name));
-    this.known = new Map(links.map(({ index, name }) => [index, name]));
-    const byLink = Map.groupBy(listAddresses(this.socket), ({ linkIndex }) => linkIndex);
-    return links
-      .map(({ index, name }) => ({ name, addresses: (byLink.get(index) ?? []).map(({ address }) => address) }))
-      .toSorted((left, right) => (left.name < right.name ? -1 : 1));
+    const interfaces = readInterfaces(this.socket, this.isWanted);
+    this.known = new Map(interfaces.map(({ index, name }) => [index, name]));
+    return interfaces.map(({ name, addresses }) => ({ name, addresses }));
   }
 
   /** One value for each time that something may differ from what was read last, until the signal is aborted. */

@@ -458,6 +458,7 @@ export class PolicyCompiler {
     this.hosts.setFailsafes({ inbound, outbound });
     this.hosts.setPrefixes(prefixes);
     this.hosts.setVxlanPort(settings.vxlanPort);
+    this.hosts.setPassesResets(settings.openConnections === "End");
     this.unnamed.setPrefixes(prefixes);
   }
 

@@ -35,6 +35,7 @@ export class HostEndpoints {
   private interfaces: readonly HostInterface[] = [];
   private prefixes: readonly string[] = [];
   private vxlanPort = 0;
+  private passesResets = false;
   private failsafes: Failsafes = { inbound: [], outbound: [] };
   private chains: ReadonlyMap<HostStage, ChainsOfStage> = new Map();
   private isTouched = false;
@@ -65,6 +66,12 @@ export class HostEndpoints {
 
   setVxlanPort(port: number): void {
     this.vxlanPort = port;
+    this.touch();
+  }
+
+  /** Whether connections that policy denies are ended. */
+  setPassesResets(passesResets: boolean): void {
+    this.passesResets = passesResets;
     this.touch();
   }
 
@@ -151,9 +158,9 @@ export class HostEndpoints {
       for (const name of stageChainNames(stage)) this.builder.deleteChain(name);
       return;
     }
-    const { failsafes, prefixes } = this;
+    const { failsafes, prefixes, passesResets } = this;
     const tunnels = { kinds: this.tunnelEnds.kinds, vxlanPort: this.vxlanPort };
-    const options = { failsafes, tunnels, prefixes, otherInterfaces: chains.get(ALL_INTERFACES), used };
+    const options = { failsafes, tunnels, prefixes, passesResets, otherInterfaces: chains.get(ALL_INTERFACES), used };
     for (const chain of stageChains(stage, options)) this.builder.putChain(chain);
   }
 }

@@ -71,7 +71,7 @@ export function judgeAtHost(
   resources: PolicyResources,
 ): HostJudgement {
   const at = (interfaceName: string, direction: Direction): HostJudgement => {
-    const endpoint = endpointOf(interfaceName, facts, resources);
+    const endpoint = hostEndpointOf(interfaceName, facts, resources);
     if (endpoint === undefined) return UNCONCERNED;
     const isForwarded = passage.kind === "forwarded";
     const by = judgeInterface({ packet, endpoint, direction, isForwarded, settings: facts.settings }, resources);
@@ -193,7 +193,7 @@ function isNeighbourDiscovery({ protocol, icmp }: Packet): boolean {
 }
 
 /** The host endpoint that names the interface, or expects an address of it, or is for all interfaces. */
-function endpointOf(
+export function hostEndpointOf(
   interfaceName: string,
   { node, interfaces, settings }: HostFacts,
   { hostEndpoints }: PolicyResources,

@@ -7,6 +7,7 @@ import { parseInterfaceAddress, parsePrefixOrAddress, prefixAround } from "../..
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { nodeAddresses } from "../../model/node-members.ts";
+import type { EntityRule } from "../../model/policy-rule.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Labels } from "../../selector/selector.ts";
 import type { Direction } from "../effective-rule.ts";
@@ -247,6 +248,32 @@ class SetsByNetwork<
     this.known.set(text, found);
     return found;
   }
+}
+
+/** Whether any rule tells the port of a source from others. */
+export function namedSourcePorts({
+  endpoints,
+  hostEndpoints,
+  profiles,
+  networkPolicies,
+  globalNetworkPolicies,
+}: PolicyResources): (port: number) => boolean {
+  const rules = [...profiles, ...networkPolicies, ...globalNetworkPolicies].flatMap(
+    ({ spec: { ingress = [], egress = [] } }) => [...ingress, ...egress],
+  );
+  const written = new Set(rules.flatMap(({ source = {} }) => portsOf(source)));
+  if (written.size === 0) return () => false;
+  const declared = new Set(
+    [...endpoints, ...hostEndpoints].flatMap(({ spec: { ports = [] } }) => ports.map(({ port }) => port)),
+  );
+  const ranges = Array.from(written, (port) => String(port).split(":").map(Number));
+  const hasNames = ranges.some(([first]) => Number.isNaN(first));
+  return (port) =>
+    (hasNames && declared.has(port)) || ranges.some(([first = 0, last = first]) => first <= port && port <= last);
+}
+
+function portsOf({ ports = [], notPorts = [] }: EntityRule): readonly (number | string)[] {
+  return [...ports, ...notPorts];
 }
 
 function addressesOf({ packet, via, leavesAs }: Omit<ExplainedPacket, "settingsOf">): readonly Address[] {

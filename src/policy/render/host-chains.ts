@@ -27,7 +27,7 @@ import {
   knownConnections,
   neighbourDiscovery,
 } from "./chain-parts.ts";
-import { ACCEPTED } from "./packet-mark.ts";
+import { ACCEPTED, RESETTING } from "./packet-mark.ts";
 import { acceptProbes, acceptTunnels, type OpenTunnels } from "./tunnel-packets.ts";
 
 export const HOST_STAGES = [
@@ -75,6 +75,8 @@ export interface StageOptions {
   readonly prefixes: readonly string[];
   /** The chain of the host endpoint "*". */
   readonly otherInterfaces?: string | undefined;
+  /** Connections that policy denies are ended: the resets of their ends pass. */
+  readonly passesResets: boolean;
   /** The stages that exist: a packet that an earlier one accepted is not judged again. */
   readonly used: ReadonlySet<HostStage>;
 }
@@ -130,7 +132,7 @@ function toOtherInterfaces(key: InterfaceKey, target: string, prefixes: readonly
 
 function preludeRules(
   stage: HostStage,
-  { failsafes: { inbound, outbound }, tunnels, used }: StageOptions,
+  { failsafes: { inbound, outbound }, tunnels, passesResets, used }: StageOptions,
 ): readonly DesiredRule[] {
   const direction = directionAt(stage);
   const otherEnd = direction === "ingress" ? "source" : "destination";
@@ -140,11 +142,18 @@ function preludeRules(
   const [probes, replies] = [probesBy("destination"), probesBy("source")];
   const own = direction === "ingress" ? inbound : outbound;
   const other = direction === "ingress" ? outbound : inbound;
+  const resets: readonly DesiredRule[] =
+    passesResets && direction === "egress"
+      ? [{ expressions: [...RESETTING.isSet, verdict({ kind: "accept" })], labels: "none" }]
+      : [];
   switch (stage) {
     case "untracked_in":
     case "untracked_out":
       // Replies too: here no packet belongs to a connection yet, and half of one must not be untracked.
-      return [...always, ...acceptPorts(own, "destination"), ...acceptPorts(other, "source"), ...probes, ...replies];
+      return [
+        ...[...always, ...resets],
+        ...[...acceptPorts(own, "destination"), ...acceptPorts(other, "source"), ...probes, ...replies],
+      ];
     case "pre_dnat":
       return [
         ...[...always.map(passedOn), ...connectionsAfter("untracked_in", used)],
@@ -161,6 +170,7 @@ function preludeRules(
     case "output":
       return [
         ...always,
+        ...resets,
         ...connectionsAfter("untracked_out", used),
         ...acceptPorts(outbound, "destination"),
         ...probes,

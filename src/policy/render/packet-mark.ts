@@ -3,6 +3,7 @@ import type { Expression } from "../../linux/nftables/expression.ts";
 import { hostNumber } from "../../linux/nftables/value.ts";
 
 interface MarkBit {
+  readonly bit: number;
   readonly set: readonly Expression[];
   readonly clear: readonly Expression[];
   readonly isSet: readonly Expression[];
@@ -22,11 +23,15 @@ export const ACCEPTED = markBit(0x0100_0000);
 export const ARRIVED = markBit(0x0200_0000);
 export const FROM_WORKLOAD = markBit(0x0400_0000);
 
+/** Only while connections that policy denies are ended: a reset of one, or a packet of the agent that makes an idle end reply. */
+export const RESETTING = markBit(0x0800_0000);
+
 function markBit(bit: number): MarkBit {
   const load: Expression = { kind: "meta", key: "mark", to: 0 };
   const store: Expression = { kind: "set-meta", key: "mark", from: 0 };
   const others = hostNumber(~bit >>> 0);
   return {
+    bit,
     set: [load, { kind: "bitwise", from: 0, to: 0, mask: others, flip: hostNumber(bit) }, store],
     clear: [load, { kind: "bitwise", from: 0, to: 0, mask: others, flip: hostNumber(0) }, store],
     isSet: [

@@ -14,6 +14,7 @@ const ETH0 = interfaceValue("eth0");
 function hostChain(otherInterfaces?: string): DesiredChain {
   const chains = stageChains("input", {
     failsafes: { inbound: [], outbound: [] },
+    passesResets: false,
     tunnels: { kinds: new Set(), vxlanPort: 4789 },
     prefixes: [identity.interfacePrefix],
     otherInterfaces,

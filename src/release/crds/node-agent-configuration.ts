@@ -98,6 +98,8 @@ export const NODE_AGENT_CONFIGURATION: ReleasedKinds = {
         "How many different selectors, services, named ports and long lists the NetworkPolicies of a namespace may have; a policy a quarter of it (default: 4000)",
       "spec.namespacePolicyRules":
         "How many rules of the kernel the NetworkPolicies of a namespace may need; a policy a quarter of it (default: 40000)",
+      "spec.openConnections":
+        "What a change of policy means for connections that are open (default: Keep); End ends those that it denies: TCP by a reset to both ends",
       "spec.prometheusMetricsEnabled": "Serve metrics for Prometheus (default: false)",
       "spec.prometheusMetricsHost": "Address to serve them at (default: all addresses)",
       "spec.prometheusMetricsPort": "Port to serve them at (default: 9091)",

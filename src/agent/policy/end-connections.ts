@@ -1,0 +1,139 @@
+/**
+ * Ends connections: the kernel tracks them no more, and both ends of a TCP connection get a reset, also of an idle one.
+ *
+ *   1. the table of resets knows how each end sees the connection: from now on what either sends is reset
+ *   2. the entries are removed: what comes now and is not TCP begins a connection, which policy judges
+ *   3. both ends are made to send something (src/linux/tcp-probe.ts), and again after a second, in case it was lost
+ *   4. after some seconds the table forgets the connection, and is gone with the last one
+ *
+ * A kernel without such a table still forgets the connections: their ends notice when nothing arrives any more.
+ * Why: docs/decisions/open-connections.md.
+ */
+import { describeFailure } from "../../errors.ts";
+import { addSenders, type EndedSender, removeSenders, resetTableChanges } from "../../firewall/reset-table.ts";
+import { type ListedEntry, removeListed } from "../../linux/conntrack-entries.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
+import { commit } from "../../linux/nftables/commit.ts";
+import type { TcpProber } from "../../linux/tcp-probe.ts";
+import { RESETTING } from "../../policy/render/packet-mark.ts";
+
+/** Longer than a round trip, and than a packet that was sent before. */
+const RESET_MILLISECONDS = 10_000;
+const PROBE_AGAIN_MILLISECONDS = 1_000;
+
+export interface EndedConnection extends ListedEntry {
+  /** How its source and who answers see it. Of TCP only. */
+  readonly senders?: readonly [EndedSender, EndedSender];
+}
+
+export interface EndMeans {
+  readonly kernel: SocketOpener;
+  /** `undefined`: of a host without packets. */
+  readonly openProber: ((mark: number) => TcpProber) | undefined;
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+  readonly report: (message: string) => void;
+}
+
+interface Resetting {
+  readonly senders: readonly EndedSender[];
+  readonly since: number;
+  isProbedAgain: boolean;
+}
+
+export class ConnectionEnder {
+  private table: NetlinkSocket | undefined;
+  private prober: TcpProber | undefined;
+  /** The oldest first. */
+  private resetting: Resetting[] = [];
+
+  constructor(private readonly means: EndMeans) {}
+
+  /** Whether `tend` has something to do. */
+  get isBusy(): boolean {
+    return this.resetting.length > 0;
+  }
+
+  /** `tracking`: a netfilter socket. Returns those that were open. Throws if the kernel does not remove entries. */
+  end<Connection extends EndedConnection>(
+    tracking: NetlinkSocket,
+    connections: readonly Connection[],
+  ): readonly Connection[] {
+    const senders = connections.flatMap((each) => each.senders ?? []);
+    const canReset = senders.length > 0 && this.reset(senders);
+    const removed = removeListed(tracking, connections);
+    if (canReset) this.probe(senders);
+    return removed;
+  }
+
+  /** Called again and again, as long as it is busy. */
+  tend(): void {
+    const now = this.means.elapsed();
+    for (const each of this.resetting) {
+      if (each.isProbedAgain || now - each.since < PROBE_AGAIN_MILLISECONDS) continue;
+      each.isProbedAgain = true;
+      this.probe(each.senders);
+    }
+    const isOver = ({ since }: Resetting) => now - since >= RESET_MILLISECONDS;
+    const over = this.resetting.filter(isOver);
+    if (over.length === 0) return;
+    this.resetting = this.resetting.filter((each) => !isOver(each));
+    if (this.resetting.length === 0) this.close();
+    else this.forget(over);
+  }
+
+  /** Connections that were ended some moments ago get no resets any more. */
+  close(): void {
+    this.resetting = [];
+    this.prober?.close();
+    this.prober = undefined;
+    // The table is gone with the socket that owns it.
+    if (this.table !== undefined) closeNetlinkSocket(this.table);
+    this.table = undefined;
+  }
+
+  private reset(senders: readonly EndedSender[]): boolean {
+    try {
+      if (this.table === undefined) {
+        this.table = this.means.kernel.openSocket("netfilter");
+        commit(this.table, resetTableChanges(RESETTING));
+      }
+      commit(this.table, addSenders(senders));
+    } catch (failure) {
+      this.means.report(`TCP connections that policy denies end without a reset: ${describeFailure(failure)}`);
+      this.close();
+      return false;
+    }
+    this.resetting.push({ senders, since: this.means.elapsed(), isProbedAgain: false });
+    return true;
+  }
+
+  private probe(senders: readonly EndedSender[]): void {
+    try {
+      this.prober ??= this.means.openProber?.(RESETTING.bit);
+      for (const { from, to } of senders) this.prober?.probe(to, from);
+    } catch (failure) {
+      this.means.report(`Idle TCP connections that policy denies are not reset at once: ${describeFailure(failure)}`);
+    }
+  }
+
+  /** Those that another connection has again by now stay. */
+  private forget(over: readonly Resetting[]): void {
+    const kept = new Set(this.resetting.flatMap(({ senders }) => senders.map(keyOf)));
+    const gone = new Map(
+      over
+        .flatMap(({ senders }) => senders.map((each) => [keyOf(each), each] as const))
+        .filter(([key]) => !kept.has(key)),
+    );
+    if (this.table === undefined || gone.size === 0) return;
+    try {
+      commit(this.table, removeSenders([...gone.values()]));
+    } catch (failure) {
+      this.means.report(`Cannot forget ended TCP connections: ${describeFailure(failure)}`);
+    }
+  }
+}
+
+function keyOf({ from, to }: EndedSender): string {
+  return [from, to].map(({ address, port }) => `${address.family} ${address.value} ${port}`).join();
+}

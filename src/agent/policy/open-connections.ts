@@ -1,0 +1,170 @@
+/**
+ * Ends the connections that a change of policy denies, if the configuration wants that (`openConnections: End`): exactly those that
+ * the judge would deny at a point of this node if they began now.
+ *
+ *   update that the kernel has acknowledged ──▶ which connections it concerns ──┐
+ *   first update, `End` was set, table is new ──▶ all ──────────────────────────┴──▶ at most each second a look:
+ *
+ *     connection table, in parts ──▶ those of workloads and host endpoints that are concerned ──▶ judge, in parts
+ *       ──▶ denied, and no change since then concerns it ──▶ ended (end-connections.ts)
+ *
+ * Nothing is ended before the kernel has the rules: what begins then is judged by them. Each look is made twice, the second time a
+ * second later: a packet that the former rules have accepted may still be on its way through the kernel, and its connection
+ * comes into the table after the first look at it. That way takes microseconds; only another program that holds packets
+ * (NFQUEUE) can make it longer than a second.
+ *
+ * A connection that a newer change concerns is left to the look because of that one, so that nothing is ended by policies that
+ * the kernel has no more. A former agent may have been killed before it ended what is denied: at the start all are looked at.
+ *
+ * What the judge cannot know ends nothing: records that cannot be read any more, whose former content the kernel still has; and what the
+ * host itself changes (addresses, links).
+ */
+import { describeFailure } from "../../errors.ts";
+import { formatAddress } from "../../ip/address.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
+import type { PolicyChanges } from "../../policy/inputs.ts";
+import type { OpenConnectionJudge } from "../../policy/judge/open-connections.ts";
+import { LONGEST_MILLISECONDS, nextTurn } from "../../timers.ts";
+import { Wakeup } from "../../wakeup.ts";
+import type { AgentClock } from "../means.ts";
+import {
+  type AffectedConnections,
+  ALL_CONNECTIONS,
+  affectedBy,
+  bothOf,
+  isNone,
+  NO_CONNECTIONS,
+  underPolicies,
+} from "./affected-connections.ts";
+import type { ConnectionEnder } from "./end-connections.ts";
+import type { EnforcedResources } from "./enforced-resources.ts";
+import { type ListedConnection, listConnections } from "./list-connections.ts";
+
+/** Between two looks. */
+const PACE_MILLISECONDS = 1_000;
+/** Then other work of the agent comes first. */
+const SLICE_MILLISECONDS = 5;
+const ENDED_AT_ONCE = 64;
+
+export interface OpenConnectionMeans {
+  readonly kernel: SocketOpener;
+  readonly clock: Pick<AgentClock, "elapsed" | "wait">;
+  /** What the kernel enforces now; `undefined`: nothing, or nobody knows what. */
+  readonly enforced: () => EnforcedResources | undefined;
+  readonly ender: ConnectionEnder;
+  /** So many were ended. */
+  readonly ended: (count: number) => void;
+  readonly report: (message: string) => void;
+}
+
+export class OpenConnections {
+  /** Since the last look, and those that were looked at once. */
+  private pending = NO_CONNECTIONS;
+  private again = NO_CONNECTIONS;
+  private isFollowing = false;
+  private readonly wakeup = new Wakeup();
+
+  constructor(private readonly means: OpenConnectionMeans) {}
+
+  /** The kernel has acknowledged these changes. `isWanted`: connections that it denies are ended, and there is a table. */
+  changed(isWanted: boolean, changes: readonly PolicyChanges[]): void {
+    if (!isWanted) {
+      [this.pending, this.again, this.isFollowing] = [NO_CONNECTIONS, NO_CONNECTIONS, false];
+      return;
+    }
+    const affected = this.isFollowing ? changes.map(affectedBy).reduce(bothOf, NO_CONNECTIONS) : ALL_CONNECTIONS;
+    this.isFollowing = true;
+    if (isNone(affected)) return;
+    this.pending = bothOf(this.pending, affected);
+    this.wakeup.notify();
+  }
+
+  /** Resolves when the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, ender, report } = this.means;
+    while (!signal.aborted) {
+      const isWaiting = ender.isBusy || !isNone(this.again);
+      const limit = isWaiting ? PACE_MILLISECONDS : LONGEST_MILLISECONDS;
+      await clock.wait(limit, AbortSignal.any([signal, this.wakeup.signal]));
+      this.wakeup.reset();
+      if (signal.aborted) break;
+      ender.tend();
+      const [first, second] = [this.pending, this.again];
+      [this.pending, this.again] = [NO_CONNECTIONS, first];
+      try {
+        await this.look(bothOf(first, second), signal);
+      } catch (failure) {
+        // As if it had not begun.
+        this.pending = bothOf(this.pending, bothOf(first, second));
+        report(`Connections that policy denies are still open: ${describeFailure(failure)}`);
+      }
+      await clock.wait(PACE_MILLISECONDS, signal);
+    }
+    ender.close();
+  }
+
+  private async look(affected: AffectedConnections, signal: AbortSignal): Promise<void> {
+    const enforced = isNone(affected) ? undefined : this.means.enforced();
+    if (enforced === undefined) return;
+    const wanted = underPolicies(affected, enforced.policies);
+    if (isNone(wanted)) return;
+    const socket = this.means.kernel.openSocket("netfilter");
+    try {
+      const isWanted = enforced.isConcernedBy(wanted);
+      const listed = await listConnections(socket, { isWanted, pause: () => nextTurn(signal) });
+      if (listed.length === 0) return;
+      const judge = await enforced.judgeOf(addressesOf(listed), () => nextTurn(signal));
+      await this.end(await this.deniedOf(listed, judge, signal), { enforced, socket, signal });
+    } finally {
+      closeNetlinkSocket(socket);
+    }
+  }
+
+  private async deniedOf(
+    listed: readonly ListedConnection[],
+    judge: OpenConnectionJudge,
+    signal: AbortSignal,
+  ): Promise<readonly ListedConnection[]> {
+    const { elapsed } = this.means.clock;
+    const denied: ListedConnection[] = [];
+    let since = elapsed();
+    for (const each of listed) {
+      if (each.parent === undefined && judge.isDenied(each.connection)) denied.push(each);
+      if (elapsed() - since < SLICE_MILLISECONDS) continue;
+      await nextTurn(signal);
+      since = elapsed();
+    }
+    if (denied.length === 0) return [];
+    const parents = new Set(denied.map(({ tuple }) => tuple));
+    return [...denied, ...listed.filter(({ parent }) => parent !== undefined && parents.has(parent))];
+  }
+
+  private async end(denied: readonly ListedConnection[], { enforced, socket, signal }: Looking): Promise<void> {
+    let count = 0;
+    for (let start = 0; start < denied.length; start += ENDED_AT_ONCE) {
+      // Policy changes between two turns only, so that this is what the kernel has.
+      if (!this.isFollowing) break;
+      const isJudgedOtherwise = enforced.isConcernedBy(underPolicies(this.pending, enforced.policies));
+      const left = denied.slice(start, start + ENDED_AT_ONCE).filter(({ connection: { source, answering } }) => {
+        return !isJudgedOtherwise(formatAddress(source), formatAddress(answering));
+      });
+      count += this.means.ender.end(socket, left).length;
+      await nextTurn(signal);
+    }
+    if (count > 0) this.means.ended(count);
+  }
+}
+
+interface Looking {
+  readonly enforced: EnforcedResources;
+  readonly socket: NetlinkSocket;
+  readonly signal: AbortSignal;
+}
+
+function addressesOf(listed: readonly ListedConnection[]): ReadonlySet<string> {
+  return new Set(
+    listed.flatMap(({ connection: { source, destination, answering } }) =>
+      [source, destination, answering].map(formatAddress),
+    ),
+  );
+}
