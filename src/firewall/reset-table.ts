@@ -1,6 +1,6 @@
 /**
  * The table that resets TCP connections which policy denies now. The node agent owns it: it exists for some seconds after such a
- * connection was ended, and is gone with the agent. Pure.
+ * connection was ended, and is gone with the agent.
  *
  *   packet that arrives ──▶ of an ended connection, and does not begin one? ──▶ its sender gets a reset, whoever it sends to gets nothing
  *   packet of this host ──▶ the same
@@ -11,6 +11,8 @@
  */
 import { identity } from "../identity.ts";
 import { type Address, addressBytes, type Family } from "../ip/address.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../linux/netlink-socket.ts";
+import { commit } from "../linux/nftables/commit.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
 import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict } from "../linux/nftables/match.ts";
 import { changesOf, type NftChange, type NftRule, type TableReference } from "../linux/nftables/ruleset.ts";
@@ -19,7 +21,7 @@ import { concatenate, portValue } from "../linux/nftables/value.ts";
 import type { TcpEnd } from "../linux/tcp-probe.ts";
 import { TCP } from "../model/protocols.ts";
 
-export const RESET_TABLE: TableReference = { family: "inet", name: `${identity.policyTable}_resets` };
+const RESET_TABLE: TableReference = { family: "inet", name: `${identity.policyTable}_resets` };
 
 /** One end of an ended connection: what it sends arrives like this. */
 export interface EndedSender {
@@ -39,7 +41,38 @@ export interface ResetMark {
   readonly isSet: readonly Expression[];
 }
 
-export function resetTableChanges(mark: ResetMark): NftChange[] {
+/** Of one process: the kernel removes it when that ends. */
+export class ResetTable {
+  private constructor(private readonly socket: NetlinkSocket) {}
+
+  /** Throws if the kernel cannot reset before it tracks connections, or another process has the table. */
+  static open(kernel: SocketOpener, mark: ResetMark): ResetTable {
+    const socket = kernel.openSocket("netfilter");
+    try {
+      commit(socket, resetTableChanges(mark));
+      return new ResetTable(socket);
+    } catch (failure) {
+      closeNetlinkSocket(socket);
+      throw failure;
+    }
+  }
+
+  add(senders: readonly EndedSender[]): void {
+    commit(this.socket, elementChanges("add-elements", senders));
+  }
+
+  /** Each must be there. */
+  remove(senders: readonly EndedSender[]): void {
+    commit(this.socket, elementChanges("delete-elements", senders));
+  }
+
+  /** The table is gone with the socket that owns it. */
+  close(): void {
+    closeNetlinkSocket(this.socket);
+  }
+}
+
+function resetTableChanges(mark: ResetMark): NftChange[] {
   const passOn: readonly Expression[] = [{ kind: "notrack" }, verdict({ kind: "accept" })];
   const rules: readonly NftRule[] = [
     { chain: "output", expressions: [...mark.isSet, ...passOn] },
@@ -64,15 +97,7 @@ export function resetTableChanges(mark: ResetMark): NftChange[] {
   ];
 }
 
-export function addSenders(senders: readonly EndedSender[]): NftChange[] {
-  return changed("add-elements", senders);
-}
-
-export function removeSenders(senders: readonly EndedSender[]): NftChange[] {
-  return changed("delete-elements", senders);
-}
-
-function changed(kind: "add-elements" | "delete-elements", senders: readonly EndedSender[]): NftChange[] {
+function elementChanges(kind: "add-elements" | "delete-elements", senders: readonly EndedSender[]): NftChange[] {
   return Array.from(
     Map.groupBy(senders, ({ from }) => from.address.family),
     ([family, own]): NftChange => ({ kind, table: RESET_TABLE, set: setOf(family).name, elements: own.map(elementOf) }),

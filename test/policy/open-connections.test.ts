@@ -217,7 +217,9 @@ describe(`open connections (OPEN_SEED=${SEED})`, () => {
   async function expectWorking(when: string, all: readonly Open[]): Promise<void> {
     const ids = new Set((await trackedConnections()).map(({ id }) => id));
     const outcomes = await Promise.all(all.map(async (each) => ids.has(each.id) && (await each.conversation.works())));
-    const broken = all.filter((_, index) => outcomes[index] !== true).map((each) => `${textOf(each)}: ${ids.has(each.id) ? "silent" : "not tracked any more"}`);
+    const broken = all
+      .filter((_, index) => outcomes[index] !== true)
+      .map((each) => `${textOf(each)}: ${ids.has(each.id) ? "silent" : "not tracked any more"}`);
     expect({ when, seed: SEED, broken }).toEqual({ when, seed: SEED, broken: [] });
   }
 

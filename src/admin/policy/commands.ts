@@ -10,7 +10,7 @@ export const policyExplain: Command = {
   summary: "Show which rule of which policy allows or denies a connection, and why",
   description: [
     "Evaluates the policies in the datastore for the first packet of a connection: the egress policies of its source, then the ingress",
-    "policies of its destination. Replies and later packets of an allowed connection always pass.",
+    "policies of its destination. Replies and later packets of an allowed connection pass.",
     "On the way, the host endpoints of the nodes are evaluated too. A connection from or to a node passes the interface of hostendpoint/NAME, if",
     "that is given, otherwise of the host endpoint that expects the address; otherwise all host endpoints of the node are shown. Of a failsafe",
     "port, which is always open, it also says what would decide if the port were not one.",

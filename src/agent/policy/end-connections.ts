@@ -10,10 +10,9 @@
  * Why: docs/decisions/open-connections.md.
  */
 import { describeFailure } from "../../errors.ts";
-import { addSenders, type EndedSender, removeSenders, resetTableChanges } from "../../firewall/reset-table.ts";
+import { type EndedSender, ResetTable } from "../../firewall/reset-table.ts";
 import { type ListedEntry, removeListed } from "../../linux/conntrack-entries.ts";
-import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
-import { commit } from "../../linux/nftables/commit.ts";
+import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
 import type { TcpProber } from "../../linux/tcp-probe.ts";
 import { RESETTING } from "../../policy/render/packet-mark.ts";
 
@@ -42,7 +41,7 @@ interface Resetting {
 }
 
 export class ConnectionEnder {
-  private table: NetlinkSocket | undefined;
+  private table: ResetTable | undefined;
   private prober: TcpProber | undefined;
   /** The oldest first. */
   private resetting: Resetting[] = [];
@@ -87,18 +86,14 @@ export class ConnectionEnder {
     this.resetting = [];
     this.prober?.close();
     this.prober = undefined;
-    // The table is gone with the socket that owns it.
-    if (this.table !== undefined) closeNetlinkSocket(this.table);
+    this.table?.close();
     this.table = undefined;
   }
 
   private reset(senders: readonly EndedSender[]): boolean {
     try {
-      if (this.table === undefined) {
-        this.table = this.means.kernel.openSocket("netfilter");
-        commit(this.table, resetTableChanges(RESETTING));
-      }
-      commit(this.table, addSenders(senders));
+      this.table ??= ResetTable.open(this.means.kernel, RESETTING);
+      this.table.add(senders);
     } catch (failure) {
       this.means.report(`TCP connections that policy denies end without a reset: ${describeFailure(failure)}`);
       this.close();
@@ -127,7 +122,7 @@ export class ConnectionEnder {
     );
     if (this.table === undefined || gone.size === 0) return;
     try {
-      commit(this.table, removeSenders([...gone.values()]));
+      this.table.remove([...gone.values()]);
     } catch (failure) {
       this.means.report(`Cannot forget ended TCP connections: ${describeFailure(failure)}`);
     }

@@ -61,6 +61,8 @@ export class OpenConnections {
   /** Since the last look, and those that were looked at once. */
   private pending = NO_CONNECTIONS;
   private again = NO_CONNECTIONS;
+  /** By the last look. */
+  private judged: ReadonlySet<string> = new Set();
   private isFollowing = false;
   private readonly wakeup = new Wakeup();
 
@@ -92,8 +94,9 @@ export class OpenConnections {
       const [first, second] = [this.pending, this.again];
       [this.pending, this.again] = [NO_CONNECTIONS, first];
       try {
-        await this.look(bothOf(first, second), signal);
+        await this.look({ affected: bothOf(first, second), isSecond: isNone(first) }, signal);
       } catch (failure) {
+        if (signal.aborted) break;
         // As if it had not begun.
         this.pending = bothOf(this.pending, bothOf(first, second));
         report(`Connections that policy denies are still open: ${describeFailure(failure)}`);
@@ -103,15 +106,22 @@ export class OpenConnections {
     ender.close();
   }
 
-  private async look(affected: AffectedConnections, signal: AbortSignal): Promise<void> {
-    const enforced = isNone(affected) ? undefined : this.means.enforced();
-    if (enforced === undefined) return;
+  private async look({ affected, isSecond }: Look, signal: AbortSignal): Promise<void> {
+    if (isNone(affected)) return;
+    const enforced = this.means.enforced();
+    if (enforced === undefined) {
+      this.means.report("Connections that policy denies now stay open while there are resources that cannot be read");
+      return;
+    }
     const wanted = underPolicies(affected, enforced.policies);
     if (isNone(wanted)) return;
     const socket = this.means.kernel.openSocket("netfilter");
     try {
       const isWanted = enforced.isConcernedBy(wanted);
-      const listed = await listConnections(socket, { isWanted, pause: () => nextTurn(signal) });
+      const all = await listConnections(socket, { isWanted, pause: () => nextTurn(signal) });
+      // Nothing has changed since the first one.
+      const listed = isSecond ? all.filter((each) => !this.judged.has(keyOf(each))) : all;
+      this.judged = new Set(isSecond ? [] : all.map(keyOf));
       if (listed.length === 0) return;
       const judge = await enforced.judgeOf(addressesOf(listed), () => nextTurn(signal));
       await this.end(await this.deniedOf(listed, judge, signal), { enforced, socket, signal });
@@ -155,10 +165,21 @@ export class OpenConnections {
   }
 }
 
+interface Look {
+  readonly affected: AffectedConnections;
+  /** Because of the same changes as the last one. */
+  readonly isSecond: boolean;
+}
+
 interface Looking {
   readonly enforced: EnforcedResources;
   readonly socket: NetlinkSocket;
   readonly signal: AbortSignal;
+}
+
+/** The kernel's number of another connection may be the same. */
+function keyOf({ id, tuple }: ListedConnection): string {
+  return `${id} ${tuple}`;
 }
 
 function addressesOf(listed: readonly ListedConnection[]): ReadonlySet<string> {

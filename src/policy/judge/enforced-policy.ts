@@ -45,6 +45,7 @@ function problemOfLimits({ kind, metadata }: AnyPolicy, resources: PolicyResourc
 
 function findLimitProblems(resources: PolicyResources): NamespaceProblems {
   const limits = resources.policyLimits ?? policyLimits(nodeAgentSettings([], ""));
+  if (Object.values(limits).every((limit) => limit === Number.POSITIVE_INFINITY)) return new Map();
   const sizes = new Map<string, Map<string, PolicySize>>();
   const policies = new Map<string, NetworkPolicy>();
   for (const policy of resources.networkPolicies) {
@@ -69,7 +70,21 @@ function findLimitProblems(resources: PolicyResources): NamespaceProblems {
   );
 }
 
-function problemOfMeaning({ metadata, spec }: AnyPolicy, resources: PolicyResources): string | undefined {
+/** By whether there are Services. Whoever judges many packets asks for the same policies again and again. */
+const foundMeanings = {
+  true: new WeakMap<AnyPolicy, MeaningProblem>(),
+  false: new WeakMap<AnyPolicy, MeaningProblem>(),
+};
+type MeaningProblem = { readonly problem: string | undefined };
+
+function problemOfMeaning(policy: AnyPolicy, resources: PolicyResources): string | undefined {
+  const found = foundMeanings[`${resources.serviceEndpoints !== undefined}`];
+  const known = found.get(policy) ?? { problem: findMeaningProblem(policy, resources) };
+  found.set(policy, known);
+  return known.problem;
+}
+
+function findMeaningProblem({ metadata, spec }: AnyPolicy, resources: PolicyResources): string | undefined {
   const rules = typesOf(spec).flatMap((type) => spec[type === "Ingress" ? "ingress" : "egress"] ?? []);
   const isBeforeRouting = "doNotTrack" in spec && (spec.doNotTrack || spec.preDNAT);
   const withHttp = typesOf(spec).includes("Ingress") && !isBeforeRouting ? (spec.ingress ?? []) : [];

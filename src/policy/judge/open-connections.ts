@@ -122,7 +122,7 @@ export class OpenConnectionJudge {
   /** Whoever has the interface that it passes, no host endpoint does. */
   private isDeniedAtWorkloads(packet: Packet, source: PacketEnd, destination: PacketEnd): boolean {
     const isDenied = (end: PacketEnd, direction: "egress" | "ingress") =>
-      end.workload !== undefined && this.judge.judge(packet, end.workload, direction).verdict === "deny";
+      end.workload !== undefined && this.judge.verdict(packet, end.workload, direction) === "deny";
     return isDenied(source, "egress") || isDenied(destination, "ingress");
   }
 
