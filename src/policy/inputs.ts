@@ -71,7 +71,7 @@ export type PolicyChanges = Update<PolicyValues>["changes"] & {
 };
 
 export interface PolicyUpdate {
-  readonly snapshot: Update<PolicyValues>["snapshot"];
+  readonly snapshot: Update<PolicyValues>["snapshot"] & Partial<Update<{ readonly nodes: Node }>["snapshot"]>;
   readonly changes: PolicyChanges;
 }
 

@@ -5,12 +5,13 @@
  *   NetworkPolicy                        workloads of its namespace
  *   endpoint: labels, ports, addresses   its addresses
  *   new endpoint                         its addresses, if a rule can deny because of who has one
- *   endpoints of a Service               all, if a rule names a Service
+ *   endpoints of a Service, nodes        all, if a rule names a Service, or selects nodes
  *   endpoint that is gone                none: GoneAddresses forgets its connections
  *   any other resource                   all
  */
 import { formatAddress } from "../../ip/address.ts";
 import { parseKey } from "../../model/keys.ts";
+import { concernsNodes, nodeAddresses, nodeLabels } from "../../model/node-members.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -26,11 +27,12 @@ export interface AffectedConnections {
   readonly addresses: ReadonlySet<string>;
   readonly newAddresses: ReadonlySet<string>;
   readonly services: boolean;
+  readonly nodes: boolean;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 export const NO_CONNECTIONS: AffectedConnections = {
-  ...{ all: false, namespaces: NONE, addresses: NONE, newAddresses: NONE, services: false },
+  ...{ all: false, namespaces: NONE, addresses: NONE, newAddresses: NONE, services: false, nodes: false },
 };
 export const ALL_CONNECTIONS: AffectedConnections = { ...NO_CONNECTIONS, all: true };
 
@@ -51,6 +53,7 @@ export function affectedBy(changes: PolicyChanges): AffectedConnections {
   return {
     ...{ all: false, namespaces: new Set(namespaces.filter((each) => each !== undefined)) },
     ...{ addresses, newAddresses, services: changes.serviceEndpoints.length > 0 },
+    nodes: (changes.nodes ?? []).some((change) => !isSameNode(change)),
   };
 }
 
@@ -59,8 +62,8 @@ const CONCERN_ALL = [
   ...(["networkSets", "globalNetworkSets", "tiers", "configurations"] as const),
 ] as const;
 
-export function isNone({ all, namespaces, addresses, newAddresses, services }: AffectedConnections): boolean {
-  return !all && !services && namespaces.size + addresses.size + newAddresses.size === 0;
+export function isNone({ all, namespaces, addresses, newAddresses, services, nodes }: AffectedConnections): boolean {
+  return !all && !services && !nodes && namespaces.size + addresses.size + newAddresses.size === 0;
 }
 
 export function bothOf(one: AffectedConnections, other: AffectedConnections): AffectedConnections {
@@ -71,14 +74,15 @@ export function bothOf(one: AffectedConnections, other: AffectedConnections): Af
     addresses: one.addresses.union(other.addresses),
     newAddresses: one.newAddresses.union(other.newAddresses),
     services: one.services || other.services,
+    nodes: one.nodes || other.nodes,
   };
 }
 
 /** With what only matters to some rules, if there are such. */
 export function underPolicies(affected: AffectedConnections, policies: RulesOfPolicies): AffectedConnections {
-  const { all, namespaces, addresses, newAddresses, services } = affected;
+  const { all, namespaces, addresses, newAddresses, services, nodes } = affected;
   const every = () => [...policies.profiles, ...policies.networkPolicies, ...policies.globalNetworkPolicies];
-  if (all || (services && every().some(usesServices))) return ALL_CONNECTIONS;
+  if (all || (services && every().some(usesServices)) || (nodes && every().some(selectsNodes))) return ALL_CONNECTIONS;
   const areNewJudged =
     newAddresses.size > 0 &&
     every().some(({ spec: { ingress = [], egress = [] } }) => [...ingress, ...egress].some(canDenyKnown));
@@ -87,6 +91,12 @@ export function underPolicies(affected: AffectedConnections, policies: RulesOfPo
     namespaces,
     addresses: areNewJudged ? addresses.union(newAddresses) : addresses,
   };
+}
+
+/** Whether a rule of it does. */
+export function selectsNodes({ spec: { ingress = [], egress = [] } }: RulesOfPolicies[keyof RulesOfPolicies][number]) {
+  const entities = [...ingress, ...egress].flatMap(({ source, destination }) => [source, destination]);
+  return entities.some((entity) => concernsNodes(entity?.selector ?? "") || concernsNodes(entity?.notSelector ?? ""));
 }
 
 type RulesOfPolicies = Pick<PolicyResources, "profiles" | "networkPolicies" | "globalNetworkPolicies">;
@@ -105,6 +115,12 @@ function selectsPeers({ selector, namespaceSelector, serviceAccounts, ports, not
 
 function isGiven(text: string | undefined): boolean {
   return text !== undefined && text.trim() !== "";
+}
+
+function isSameNode(change: NonNullable<PolicyChanges["nodes"]>[number]): boolean {
+  if (change.kind !== "put" || change.previous === undefined) return false;
+  const judged = (node: typeof change.value) => [nodeLabels(node), nodeAddresses(node)];
+  return Bun.deepEquals(judged(change.previous), judged(change.value));
 }
 
 function isJudgedAlike(before: WorkloadEndpoint, after: WorkloadEndpoint): boolean {

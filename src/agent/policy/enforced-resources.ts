@@ -2,10 +2,13 @@
  * What the kernel of this node enforces, as the judge reads it: the resources of the last update that it has acknowledged, and of
  * policies that wait for their turn what they were before.
  */
+import type { Update } from "../../datastore/replica.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { parseKey } from "../../model/keys.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
+import type { Node } from "../../model/node.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { nodeAddresses } from "../../model/node-members.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
@@ -16,7 +19,7 @@ import { type JudgingNode, OpenConnectionJudge } from "../../policy/judge/open-c
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import { closedGlobalPolicy, closedPolicy } from "../../policy/read-resources.ts";
 import { SIDECARS } from "../../policy/render/base-chains.ts";
-import type { AffectedConnections } from "./affected-connections.ts";
+import { type AffectedConnections, selectsNodes } from "./affected-connections.ts";
 
 type Snapshot = PolicyUpdate["snapshot"];
 
@@ -47,6 +50,7 @@ export class EnforcedResources {
   private readonly hasHostEndpoints: boolean;
   private readonly settings: NodeAgentSettings;
   private readonly closed: boolean;
+  private readonly areNodesSelected: boolean;
 
   /** `undefined` if some of it is not known. */
   static read(options: EnforcedOptions): EnforcedResources | undefined {
@@ -66,6 +70,8 @@ export class EnforcedResources {
     );
     this.policies = policiesIn(options, new Set(this.namespaces.values()));
     this.hasHostEndpoints = this.policies.hostEndpoints.some(({ spec }) => spec.node === node);
+    const { networkPolicies, globalNetworkPolicies } = this.policies;
+    this.areNodesSelected = [...networkPolicies, ...globalNetworkPolicies].some(selectsNodes);
     this.closed = compiler.closedPolicies.length > 0;
   }
 
@@ -91,9 +97,11 @@ export class EnforcedResources {
       if (this.closed || addressesOfEndpoint(endpoint).some((address) => addresses.has(formatAddress(address))))
         endpoints.push(endpoint);
     }
+    const hasAddress = (each: Node) => nodeAddresses(each).some((address) => addresses.has(formatAddress(address)));
+    const nodes = this.areNodesSelected ? Array.from(snapshot.nodes ?? [], ([, each]) => each).filter(hasAddress) : [];
     const here = { name: node, settings: this.settings, workloads: this.workloads.values() };
     return new OpenConnectionJudge(
-      { ...this.policies, endpoints },
+      { ...this.policies, endpoints, nodes },
       { ...here, interfaces: interfaces(), interfaceTowards },
     );
   }
@@ -116,7 +124,8 @@ function policiesIn(
   { snapshot, former, hasServices }: EnforcedOptions,
   namespaces: ReadonlySet<string>,
 ): EnforcedResources["policies"] {
-  const values = <Kind extends keyof PolicyValues>(kind: Kind) => Array.from(snapshot[kind], ([, value]) => value);
+  const kinds: Update<PolicyValues>["snapshot"] = snapshot;
+  const values = <Kind extends keyof PolicyValues>(kind: Kind) => Array.from(kinds[kind], ([, value]) => value);
   const isHere = (key: string) => {
     const parts = parseKey(key);
     return parts?.kind !== "resource" || parts.namespace === undefined || namespaces.has(parts.namespace);
