@@ -2,64 +2,18 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { proofSize } from "../../test/support/proof-size.ts";
 import { clusters, configurations, packets } from "../../test/support/random-cluster.ts";
+import { recordedFlow } from "../../test/support/recorded-flow.ts";
 import { identity } from "../identity.ts";
-import { formatAddress, isSameAddress } from "../ip/address.ts";
-import { parseInterfaceAddress } from "../ip/prefix.ts";
-import { inheritedContainerLabels } from "../model/container-labels.ts";
-import { isFinished } from "../model/finished-pods.ts";
 import { networkPolicy } from "../model/network-policy.ts";
-import { type NodeAgentConfiguration, nodeAgentSettings } from "../model/node-agent-configuration.ts";
+import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { profile } from "../model/profile.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../model/workload-endpoint.ts";
-import { type Explanation, explain } from "../policy/judge/explain.ts";
-import type { PacketEnd } from "../policy/judge/host-passages.ts";
-import type { Packet } from "../policy/judge/packet.ts";
+import type { Explanation } from "../policy/judge/explain.ts";
 import type { PolicyResources } from "../policy/judge/resources.ts";
-import { nameOfWorkload, ownLabels } from "./flow-packet.ts";
-import type { FlowEnd, FlowRecord } from "./flow-record.ts";
+import type { FlowRecord } from "./flow-record.ts";
 import { FlowReplay, flowReplay } from "./replay-flows.ts";
 
 const NAMESPACE_LABEL = `${identity.labelPrefix}namespace`;
-
-/** Who has the address, as the collector names it. */
-function recordedEnd(address: Packet["source"], port: number | undefined, resources: PolicyResources) {
-  const text = formatAddress(address);
-  const more = { address: text, ...(port === undefined ? {} : { port }) };
-  const workload = resources.endpoints.find((each) => !isFinished(each) && hasAddress(each, address));
-  if (workload !== undefined) {
-    const all = { ...workload.metadata.labels, ...inheritedContainerLabels(workload, resources.containerLabels) };
-    const [labels, node] = [ownLabels(all), workload.spec.node];
-    const named = { ...nameOfWorkload(workload), ...(labels === undefined ? {} : { labels }) };
-    const end = { ...named, ...more, ...(node === undefined ? {} : { node }) };
-    return { end: end as FlowEnd, place: { workload } satisfies PacketEnd };
-  }
-  const host = resources.hostEndpoints.find(({ spec }) => spec.expectedIPs?.includes(text));
-  if (host?.spec.node === undefined) return { end: { kind: "outside", ...more } as FlowEnd, place: {} };
-  return { end: { kind: "host", name: host.spec.node, ...more } as FlowEnd, place: { node: host.spec.node } };
-}
-
-function hasAddress({ spec }: WorkloadEndpoint, address: Packet["source"]): boolean {
-  return (spec.ipNetworks ?? []).some((text) => {
-    const own = parseInterfaceAddress(text)?.address;
-    return own !== undefined && isSameAddress(own, address);
-  });
-}
-
-function recorded(packet: Packet, resources: PolicyResources, configuration: NodeAgentConfiguration) {
-  const { source: from, destination: to, protocol, sourcePort, destinationPort, icmp } = packet;
-  const [source, destination] = [recordedEnd(from, sourcePort, resources), recordedEnd(to, destinationPort, resources)];
-  const settingsOf = (node: string) => nodeAgentSettings([configuration], node);
-  const ends = { source: source.place, destination: destination.place };
-  const said = explain({ packet, ...ends, settingsOf }, resources);
-  const flow: FlowRecord = {
-    ...{ id: "1", node: source.end.node ?? "here", family: from.family, protocol },
-    ...(icmp === undefined ? {} : { icmp }),
-    ...{ source: source.end, destination: destination.end, direction: "both", decisions: [] },
-    verdict: said.verdict === "deny" ? "denied" : "allowed",
-    ...{ state: "ended", start: 1, end: 2, sent: { packets: 1, bytes: 1 }, received: { packets: 1, bytes: 1 } },
-  };
-  return { flow, said, settingsOf, ...ends };
-}
 
 function outcome({ verdict, sides }: Explanation) {
   const words = { allow: "allowed", deny: "denied", depends: "depends" } as const;
@@ -76,7 +30,7 @@ describe("flowReplay()", () => {
         const settingsOf = (node: string) => nodeAgentSettings([configuration], node);
         const decide = flowReplay(resources, { settingsOf });
         for (const packet of sent) {
-          const { flow, said } = recorded(packet, resources, configuration);
+          const { flow, said } = recordedFlow(packet, resources, configuration);
           const { verdict, sides } = decide(flow);
           expect({ verdict, deciders: sides.map(({ decidedBy }) => decidedBy) }).toEqual(outcome(said));
         }
@@ -93,7 +47,7 @@ describe("flowReplay()", () => {
         const endpoints = all.endpoints.map(plain);
         const resources = { ...all, containerLabels: [], endpoints };
         for (const packet of sent) {
-          const { flow, said, source, settingsOf } = recorded(packet, resources, configuration);
+          const { flow, said, source, settingsOf } = recordedFlow(packet, resources, configuration);
           const { workload } = source;
           if (workload === undefined || !isAlone(workload, endpoints)) continue;
           judged += 1;

@@ -153,7 +153,7 @@ function sideOf({ direction, verdict, reason, decidedBy, hostEndpoint }: Explain
 }
 
 /** What the judge sees of it. */
-function keyOf({ node, protocol, icmp, source, destination, backend, seenAs, relatedTo }: FlowRecord): string {
+export function keyOf({ node, protocol, icmp, source, destination, backend, seenAs, relatedTo }: FlowRecord): string {
   const ends = [source, destination, backend].map(
     (end) => end && [end.kind, end.address, end.port, end.namespace, end.name, end.node, end.labels],
   );
@@ -172,7 +172,7 @@ interface RecordedWorkload {
 }
 
 /** The workloads that records name. */
-class RecordedWorkloads {
+export class RecordedWorkloads {
   private readonly byAddress: ReadonlyMap<string, readonly WorkloadEndpoint[]>;
   private byLabels: ReadonlyMap<string, readonly WorkloadEndpoint[]> | undefined;
   private readonly known = new Map<string, RecordedWorkload>();

@@ -20,7 +20,11 @@ export interface ReadPolicy {
   readonly unreadable: readonly Unreadable[];
 }
 
-export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
+/** `withServices`: also if no rule needs them now. */
+export async function readPolicy(
+  store: Datastore,
+  { withServices = false }: { readonly withServices?: boolean } = {},
+): Promise<ReadPolicy> {
   const unreadable: Unreadable[] = [];
   const read = async <Kind extends keyof PolicyValues>(kind: Kind): Promise<ReadEach<PolicyValues[Kind]>> => {
     const { prefix, decode } = POLICY_KINDS[kind];
@@ -55,7 +59,8 @@ export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
   const [networkPolicies, globalNetworkPolicies] = policies;
   const specs = [...profiles.readable, ...networkPolicies.readable, ...globalNetworkPolicies.readable];
   // They are many, and only rules with services need them.
-  const serviceEndpoints = specs.some(usesServices) ? async () => (await read("serviceEndpoints")).readable : () => [];
+  const serviceEndpoints =
+    withServices || specs.some(usesServices) ? async () => (await read("serviceEndpoints")).readable : () => [];
   const resources: PolicyResources = {
     endpoints: endpoints.readable,
     containerLabels: containerLabels.readable,

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { BIN, startAgent } from "../agent/agent.ts";
-import { openDocsPage } from "../support/docs-page.ts";
+import { documentsOfPage, openDocsPage } from "../support/docs-page.ts";
 import { type Host, hostProblem, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -70,6 +70,21 @@ describe("the page about flows", () => {
     expect(printed).toMatch(new RegExp(`^\\d+ +denied +${CLIENT} +${DATABASE} +5432/tcp`, "m"));
     expect(printed).toMatch(new RegExp(`^ +-> ${DATABASE} 5432/tcp: denied`, "m"));
     expect(await host.must(["cat", `${host.directory}/flows.svg`])).toContain("</svg>");
+  });
+
+  testPage("become a policy: what was recorded passes, anything else is denied", async () => {
+    host.start(
+      ["ip", "netns", "exec", "database", "busybox", "httpd", "-f", "-p", "8081", "-h", `${host.directory}/www`],
+      "other.log",
+    );
+    const printed = await type("From recorded traffic to a policy");
+
+    expect(printed.match(/^(rows|denied)$/gm)).toEqual(["rows", "denied"]);
+    expect(printed).toMatch(new RegExp(`${CLIENT} +${DATABASE} +8081/tcp +denied +end of tier default`));
+    const [example = ""] = [
+      ...(documentsOfPage("flows.md").get("From recorded traffic to a policy")?.split("---") ?? []),
+    ];
+    expect(printed.replaceAll(/\(\d+ flows?\)/g, "")).toContain(example.replaceAll(/\(\d+ flows?\)/g, ""));
   });
 
   testPage("switched off, nothing of them is left in the kernel, and no process", async () => {

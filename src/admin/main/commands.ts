@@ -21,6 +21,7 @@ import { ipamCheck, ipamConfigure, ipamExplain, ipamGc, ipamRelease, ipamShow, i
 import { nodeCheck, nodeChecksystem, nodeRegister, nodeRestore, nodeRun, nodeStatus } from "../node/commands.ts";
 import {
   policyCounters,
+  policyDraft,
   policyExplain,
   policyMatrix,
   policyPreview,
@@ -73,7 +74,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "policy",
       summary: "Explain and watch what network policy does with connections",
-      commands: [policyExplain, policyPreview, policyMatrix, policyTrace, policyCounters, policyPromote],
+      commands: [policyExplain, policyPreview, policyMatrix, policyTrace, policyCounters, policyDraft, policyPromote],
     },
     flowsCommand,
     ALP_COMMANDS,

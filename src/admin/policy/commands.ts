@@ -1,7 +1,7 @@
 import { loadOnce } from "../../load-once.ts";
 import type { Command } from "../main/command.ts";
 import { DRY_RUN_OPTION, NAMESPACE_OPTION, USUAL_NAMESPACE } from "../resources/options.ts";
-import { DEFAULT_COUNT, DEFAULT_SECONDS, FLOW_OPTIONS, PACKET_OPTIONS } from "./options.ts";
+import { DEFAULT_COUNT, DEFAULT_SECONDS, DRAFT_TIME, FLOW_OPTIONS, PACKET_OPTIONS } from "./options.ts";
 import { WHAT_IF_OPTIONS } from "./what-if/options.ts";
 
 export const policyExplain: Command = {
@@ -248,4 +248,54 @@ export const policyPromote: Command = {
     },
   ],
   load: loadOnce(() => import("./promote.ts")),
+};
+
+export const policyDraft: Command = {
+  kind: "command",
+  name: "draft",
+  summary: "Write policies that allow the connections that were recorded",
+  description: [
+    "Reads flows and prints policies for the workloads that took part: by owner and by labels that no rollout changes, Services, names of",
+    "ports, and network sets for addresses outside. What was recorded is allowed, nothing else is: each rule was tried on the recorded",
+    "packets. Comments say whom a rule is about, and where it is more general than what was recorded. On stderr: what is not allowed, and why.",
+    "Everything is read, nothing is written: look at the draft, edit it, apply it. The same flows give the same text.",
+    "Flows are asked for as by the command flows. What did not happen in that time, such as a monthly job, is not in them.",
+  ].join("\n"),
+  options: [
+    {
+      name: "namespace",
+      letter: "n",
+      value: "NAMESPACE",
+      summary: "Policies for its workloads (default: for the containers of hosts without Kubernetes)",
+    },
+    {
+      name: "pod",
+      value: "POD",
+      summary: 'Only for this pod or container, and those with its owner; may end with "*"',
+    },
+    { name: "owner", value: "[KIND/]NAME", summary: "Only for the workloads of this Deployment, DaemonSet …" },
+    { name: "label", letter: "l", value: "KEY=VALUE,…", summary: "Only for workloads with all these labels" },
+    {
+      name: "since",
+      value: "DURATION|TIME",
+      summary: `Flows since then: "2h", "7d", or a time such as 2026-01-31T14:05:00Z (default ${DRAFT_TIME})`,
+    },
+    { name: "until", value: "DURATION|TIME", summary: "Flows until then" },
+    { name: "include-denied", summary: "Allow also what was denied" },
+    {
+      name: "aggregate",
+      value: "LENGTH[,LENGTH]",
+      summary: "Networks of this length stand for addresses outside, IPv4 and IPv6: 24,64 (default: single addresses)",
+    },
+    { name: "enforced", summary: "Write policies that are enforced when they are applied, not staged ones" },
+    { name: "local", summary: "Ask the agent of this node for flows, even if a kubeconfig is given; needs root" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "policy draft -n shop > shop.yaml", does: "Policies for a namespace, from the flows of the last day" },
+    { command: "policy draft -n shop --owner Deployment/web --since 7d", does: "Only for one Deployment" },
+    { command: "policy draft --enforced > containers.yaml", does: "On a host without Kubernetes, for its containers" },
+    { command: "policy draft -n shop --aggregate 24", does: "Networks of 256 addresses in place of single ones" },
+  ],
+  load: loadOnce(() => import("./draft/draft.ts")),
 };

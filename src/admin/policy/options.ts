@@ -51,3 +51,6 @@ export const FLOW_OPTIONS: readonly Option[] = [
 export const DEFAULT_SECONDS = 30;
 
 export const DEFAULT_COUNT = 10;
+
+/** How far back a draft looks. */
+export const DRAFT_TIME = "1d";
