@@ -12,13 +12,13 @@ import { quoted } from "../quote.ts";
 import { ADMIN_TIER, BASELINE_TIER } from "./built-in-tiers.ts";
 import { derivedUid } from "./derived-uid.ts";
 import type { GlobalNetworkPolicy } from "./global-network-policy.ts";
+import type { ResourceName } from "./keys.ts";
 import { IS_NODE, OF_NODE } from "./node-members.ts";
 import { type Fields, fieldsOf, IS_POD, isGiven, joined, listIn, networkOf, reasonOf } from "./orchestrator-fields.ts";
 import { NOT_CONVERTED_ANNOTATION, type OrchestratorPolicy } from "./orchestrator-policy.ts";
 import { convertPorts, type ProtocolPorts } from "./orchestrator-ports.ts";
 import { convertLabelSelector, Unconvertible } from "./orchestrator-selector.ts";
 import type { EntityRule, PolicyRule } from "./policy-rule.ts";
-import type { Resource } from "./resource.ts";
 import { isObject } from "./shape.ts";
 
 /** What precedes the name of the orchestrator's policy in ours. The tier is not part of it: it may change. */
@@ -37,7 +37,8 @@ export function clusterPolicyName(name: string): string | undefined {
 }
 
 /** A policy as its author calls it. */
-export function authoredPolicy({ kind, metadata: { name, namespace } }: Pick<Resource, "kind" | "metadata">) {
+export function authoredPolicy({ kind, metadata }: { readonly kind: string; readonly metadata: ResourceName }) {
+  const { name, namespace } = metadata;
   const ofCluster = kind === "GlobalNetworkPolicy" ? clusterPolicyName(name) : undefined;
   if (ofCluster !== undefined) return { kind: "ClusterNetworkPolicy", name: ofCluster };
   return { kind, name, ...(namespace === undefined ? {} : { namespace }) };

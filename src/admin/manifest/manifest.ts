@@ -7,6 +7,8 @@
 import type { ConfigPath } from "../../config/problem.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { convertClusterPolicy } from "../../model/cluster-network-policy.ts";
+import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
@@ -145,6 +147,15 @@ function decodeDocument(
   if (!isObject(document)) return refuse([at("", "it is not an object")]);
   const word = document["kind"];
   if (typeof word !== "string") return refuse([at("kind", "is required")]);
+  if (withOrchestrators === true && document["apiVersion"] === CLUSTER_POLICY_VERSION) {
+    const { metadata, spec } = document;
+    const kind = findKind(ADMIN_KINDS, globalNetworkPolicy.kind);
+    if (word !== "ClusterNetworkPolicy" || kind === undefined) return refuse([at("kind", unknownKind(word))]);
+    if (!isObject(metadata) || typeof metadata["name"] !== "string")
+      return refuse([at("metadata.name", "is required")]);
+    const policy = convertClusterPolicy({ metadata: { name: metadata["name"] }, spec });
+    return { ok: true, given: { ...givenResource(kind, policy, USUAL_NAMESPACE), ofOrchestrator: true } };
+  }
   const kind = findKind(ADMIN_KINDS, word);
   const otherGroupHint = otherGroupOf(document) === undefined ? "" : OTHER_GROUP_HINT;
   if (!kind) return refuse([at("kind", unknownKind(word))], otherGroupHint);
@@ -185,6 +196,7 @@ function conflict(own: unknown, namespace: string | undefined): Problem | undefi
 }
 
 const ORCHESTRATOR_POLICY: ReadonlySet<unknown> = new Set(["networking.k8s.io/v1", "extensions/v1beta1"]);
+const CLUSTER_POLICY_VERSION = "policy.networking.k8s.io/v1alpha2";
 const CONVERT_HINT = `; a policy of the orchestrator is applied with kubectl, or converted: ${identity.adminTool} convert`;
 
 function refusal(place: string, problems: readonly string[]): Parsed & { readonly ok: false } {

@@ -96,6 +96,25 @@ describe("policy explain -f", () => {
     });
   });
 
+  test("reads policies of the cluster, and calls them as their authors do", async () => {
+    const rules = [{ action: "Deny", from: [{ namespaces: {} }] }];
+    const policy = document(
+      "ClusterNetworkPolicy",
+      { name: "guard" },
+      { tier: "Admin", priority: 5, subject: { namespaces: {} }, ingress: rules },
+      "policy.networking.k8s.io/v1alpha2",
+    );
+    const { code, stdout } = await explain(`${TO_WEB} -f guard.json`, { "guard.json": policy });
+
+    expect(code).toBe(EXIT_OK);
+    expect(stdout).toContain("As if:      created globalnetworkpolicy/kcnp.guard\n");
+    const unknown = document("AdminPolicy", { name: "guard" }, {}, "policy.networking.k8s.io/v1alpha2");
+    expect((await explain(`${TO_WEB} -f other.json`, { "other.json": unknown })).code).not.toBe(EXIT_OK);
+
+    await put("globalnetworkpolicies", "GlobalNetworkPolicy", { name: "kcnp.old" }, { tier: "kube-admin" });
+    expect((await explain(`${TO_WEB} --without old -n none`)).stdout).toContain("deleted globalnetworkpolicy/kcnp.old");
+  });
+
   test("is judged as if what --without names were deleted", async () => {
     const { stdout } = await explain("--from shop/client --to shop/web --port 81 --without shop/old");
     expect(stdout).toContain("As if:      deleted networkpolicy/shop/old\n");

@@ -4,6 +4,7 @@
  */
 import type { Datastore } from "../../../datastore/datastore.ts";
 import type { PluginError } from "../../../errors.ts";
+import { authoredPolicy, CLUSTER_POLICY } from "../../../model/cluster-network-policy.ts";
 import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY } from "../../../model/kinds.ts";
 import { NOT_CONVERTED_ANNOTATION, ORCHESTRATOR_POLICY } from "../../../model/orchestrator-policy.ts";
 import type { Resource } from "../../../model/resource.ts";
@@ -179,11 +180,14 @@ function policiesNamed(word: string, given: Given): readonly DeletionTarget[] {
   });
   const converted = [...path.slice(0, -1), `${ORCHESTRATOR_POLICY}${path.at(-1)}`].join("/");
   const ofNamespace = [targetIn(policy, word), targetIn(policy, converted)];
-  return path.length === 1 ? [...ofNamespace, targetIn(global, word)] : ofNamespace;
+  if (path.length > 1) return ofNamespace;
+  return [...ofNamespace, targetIn(global, word), targetIn(global, `${CLUSTER_POLICY}${word}`)];
 }
 
 function changedResource({ kind, name }: DeletionTarget, change: ChangedResource["change"]): ChangedResource {
-  return { kind: kind.kind, ...name, reference: referenceText(kind, name), change };
+  // As explanations name it.
+  const authored = authoredPolicy({ kind: kind.kind, metadata: name });
+  return { ...authored, reference: referenceText(kind, name), change };
 }
 
 /** `created networkpolicy/shop/web, deleted tier/first`. */

@@ -121,33 +121,34 @@ func connect(arguments []string) {
 	if strings.Contains(host, ":") {
 		network = "ip6:132"
 	}
-	socket, err := net.Dial(network, host)
+	peer, err := net.ResolveIPAddr(network, host)
+	if err != nil {
+		fail("OTHER", err)
+	}
+	// Read would return the header of IPv4, too.
+	socket, err := net.DialIP(network, nil, peer)
 	if err != nil {
 		fail("OTHER", err)
 	}
 	source := uint16(32768 + time.Now().UnixNano()/1000%28000)
-	deadline := time.Now().Add(timeout)
-	socket.SetDeadline(deadline)
+	socket.SetDeadline(time.Now().Add(timeout))
 	buffer := make([]byte, 1500)
+	if _, err := socket.Write(packetOf(source, uint16(port), 0, chunkInit)); err != nil {
+		fail("OTHER", err)
+	}
 	for {
-		if _, err := socket.Write(packetOf(source, uint16(port), 0, chunkInit)); err != nil {
-			fail("OTHER", err)
+		size, _, err := socket.ReadFrom(buffer)
+		var waited net.Error
+		if errors.As(err, &waited) && waited.Timeout() {
+			fail("TIMEOUT", nil)
 		}
-		for {
-			size, err := socket.Read(buffer)
-			var waited net.Error
-			if errors.As(err, &waited) && waited.Timeout() {
-				fail("TIMEOUT", nil)
-			}
-			if err != nil {
-				fail("REFUSED", nil)
-			}
-			packet := buffer[:size]
-			// net strips the header of IPv4.
-			isAnswer := size >= commonHeader+initChunk && packet[commonHeader] == chunkInitAck
-			if isAnswer && binary.BigEndian.Uint16(packet[2:]) == source {
-				os.Exit(0)
-			}
+		if err != nil {
+			fail("REFUSED", nil)
+		}
+		packet := buffer[:size]
+		isAnswer := size >= commonHeader+initChunk && packet[commonHeader] == chunkInitAck
+		if isAnswer && binary.BigEndian.Uint16(packet[2:]) == source {
+			os.Exit(0)
 		}
 	}
 }
