@@ -1,8 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import type { FlowRecord } from "../../../flows/flow-record.ts";
 import { UNREADABLE } from "../../../flows/stored-resources.ts";
-import { ENDPOINT, NETWORK_POLICY, PROFILE, STAGED_NETWORK_POLICY } from "../../../model/kinds.ts";
+import { globalNetworkPolicy } from "../../../model/global-network-policy.ts";
+import {
+  ENDPOINT,
+  GLOBAL_NETWORK_POLICY,
+  NETWORK_POLICY,
+  PROFILE,
+  STAGED_NETWORK_POLICY,
+} from "../../../model/kinds.ts";
 import { networkPolicy } from "../../../model/network-policy.ts";
+import { IS_NODE } from "../../../model/node-members.ts";
 import { profile } from "../../../model/profile.ts";
 import { stagedNetworkPolicy } from "../../../model/staged-network-policy.ts";
 import { workloadEndpoint } from "../../../model/workload-endpoint.ts";
@@ -15,6 +23,7 @@ const OPEN: SeenResource = {
   value: profile.write(profile.make({ name: "kns.shop" }, { ingress: ALLOW, egress: ALLOW })),
 };
 const NAME = { namespace: "shop", name: "web" };
+const HOST_OPTIONS = { doNotTrack: false, preDNAT: false, applyOnForward: false };
 const PORTS = (port: number) => ({
   ...{ tier: "default", types: ["Ingress" as const] },
   ingress: [{ action: "Allow" as const, protocol: "TCP", destination: { ports: [port] } }],
@@ -132,6 +141,26 @@ describe("StagedFlows", () => {
     const { flows, tried } = site(OPEN, ENFORCED, staged(PORTS(81)), unreadable);
 
     expect([tried(80), flows.notJudged]).toEqual([undefined, 1]);
+  });
+
+  test("does not judge without what it is not told, and tries again what it could not read", () => {
+    const rules = [{ action: "Allow" as const, destination: { selector: `${IS_NODE} && has(role)` } }];
+    const nodes: SeenResource = {
+      ...{ kind: "globalNetworkPolicies", key: GLOBAL_NETWORK_POLICY.key({ name: "nodes" }) },
+      value: GLOBAL_NETWORK_POLICY.codec.write(
+        globalNetworkPolicy.make({ name: "nodes" }, { ...PORTS(1), ...HOST_OPTIONS, egress: rules }),
+      ),
+    };
+    const byNodes = site(OPEN, nodes, staged(PORTS(81)));
+    expect([byNodes.tried(80), byNodes.flows.notJudged]).toEqual([undefined, 1]);
+
+    let [isReadable, now] = [false, 0];
+    const told = [OPEN, staged(PORTS(81))];
+    const flows = new StagedFlows({ resources: () => (isReadable ? told : undefined), elapsed: () => now });
+    flows.put(told);
+    expect([flows.judged(seen(80)).record.staged, flows.notJudged]).toEqual([undefined, 1]);
+    [isReadable, now] = [true, 1_000];
+    expect(flows.judged(seen(80)).record.staged?.verdict).toBe("denied");
   });
 
   test("stops for the rest of a second when it has had its time, and counts what it has not judged", () => {

@@ -10,7 +10,9 @@
 import type { FlowDecision, StagedFlow } from "../../../flows/flow-record.ts";
 import { FlowReplay, type ReplayedFlow, type ReplayedSide } from "../../../flows/replay-flows.ts";
 import { isStagedKind, readEndpoint, readStoredResources } from "../../../flows/stored-resources.ts";
+import type { GlobalNetworkPolicy } from "../../../model/global-network-policy.ts";
 import { type NodeAgentSettings, nodeAgentSettings } from "../../../model/node-agent-configuration.ts";
+import { IS_NODE } from "../../../model/node-members.ts";
 import type { PolicyResources } from "../../../policy/judge/resources.ts";
 import { type StagedSet, stagedSet } from "../../../policy/staged-set.ts";
 import { deciderComment, noProfileComment } from "../../../policy/table/rule-comment.ts";
@@ -96,10 +98,11 @@ export class StagedFlows {
   }
 
   private read(now: number): void {
-    this.isOutdated = false;
     this.resources ??= mapOf(this.options.resources());
+    this.isOutdated = this.resources === undefined;
     this.replays = this.resources && replaysOf(this.resources);
-    this.readAgainAt = now + (this.options.elapsed() - now) / READING_SHARE;
+    const taken = this.options.elapsed() - now;
+    this.readAgainAt = now + (this.isOutdated ? WINDOW_MILLISECONDS : taken / READING_SHARE);
   }
 }
 
@@ -119,13 +122,20 @@ function applyTo(map: Map<string, ResourceState>, resources: readonly SeenResour
   }
 }
 
-/** `undefined`: what is staged cannot be read as a whole. */
+/** `undefined`: what is staged cannot be read as a whole, or depends on nodes, which the collector is not told. */
 function replaysOf(stored: ReadonlyMap<string, ResourceState>): Replays | undefined {
   const { resources, staged, configurations, unreadableStaged } = readStoredResources(stored.values(), []);
-  if (unreadableStaged > 0) return undefined;
+  if (unreadableStaged > 0 || resources.globalNetworkPolicies.some(selectsNodes)) return undefined;
   const settingsOf = (node: string) => nodeAgentSettings(configurations, node);
   const { resources: asIf, isStaged } = stagedSet(resources, staged);
   return { enforced: replayOf(resources, settingsOf), tried: replayOf(asIf, settingsOf), isStaged };
+}
+
+/** A ClusterNetworkPolicy may. */
+function selectsNodes({ spec }: GlobalNetworkPolicy): boolean {
+  return [...(spec.ingress ?? []), ...(spec.egress ?? [])].some(({ source, destination }) =>
+    [source?.selector, destination?.selector].some((selector) => selector?.includes(IS_NODE)),
+  );
 }
 
 function replayOf(resources: PolicyResources, settingsOf: (node: string) => NodeAgentSettings): FlowReplay {
