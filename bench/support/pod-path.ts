@@ -10,6 +10,8 @@ export interface PodPath {
   readonly to: string;
   /** The IPv4 address of `to`. */
   readonly address: string;
+  /** Of TCP, if policy does not let every port through. */
+  readonly port?: number;
 }
 
 const PORT = 7100;
@@ -43,9 +45,9 @@ export function timeRoundTrips({ from, to, address }: PodPath, count: number): r
 }
 
 /** Gigabits per second. */
-export async function measureThroughput({ from, to, address }: PodPath, seconds: number): Promise<number> {
-  const port = String(PORT);
-  const inside = (netns: string) => ["nsenter", `--net=${netns}`, "--", "iperf3", "-p", port];
+export async function measureThroughput(path: PodPath, seconds: number): Promise<number> {
+  const { from, to, address, port = PORT } = path;
+  const inside = (netns: string) => ["nsenter", `--net=${netns}`, "--", "iperf3", "-p", String(port)];
   const server = Bun.spawn([...inside(to), "-s", "-1"], { stdout: "ignore", stderr: "ignore" });
   try {
     for (let attempt = 0; attempt < 100; attempt++) {

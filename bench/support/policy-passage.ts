@@ -155,7 +155,8 @@ async function measureRates(rounds: number): Promise<ReadonlyMap<string, number[
 
 function loadPath(one: Case): PodPath {
   const pod = (index: number) => pathOf(podOf(one, index));
-  return { name: one.name, from: pod(CLIENT), to: pod(SERVER), address: addressOf(LOAD_NODE, SERVER) };
+  const ends = { from: pod(CLIENT), to: pod(SERVER), address: addressOf(LOAD_NODE, SERVER) };
+  return { name: one.name, ...ends, port: LOAD_PORT };
 }
 
 function hostOf({ name }: Case): string {
