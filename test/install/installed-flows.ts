@@ -5,7 +5,7 @@
 import { expect } from "bun:test";
 import type { FlowAnswer } from "../../src/flows/flow-answer.ts";
 import type { FlowEnd, FlowRecord } from "../../src/flows/flow-record.ts";
-import { FLOWS_API, identity } from "../../src/identity.ts";
+import { FLOWS_API, identity, PRODUCT_API } from "../../src/identity.ts";
 import { FLOW_READER } from "../../src/release/workloads/names.ts";
 import { POD_PORT, podManifest } from "../support/kube-pods.ts";
 import { untilInstalled } from "../support/operator-install.ts";
@@ -37,6 +37,19 @@ const OBJECTS: readonly object[] = [
   },
 ];
 
+/** Not in force: flows say what it would decide. */
+const STAGED = {
+  ...{ apiVersion: `${PRODUCT_API.group}/v3`, kind: "StagedNetworkPolicy" },
+  metadata: { name: "closed", namespace: DATA },
+  spec: {
+    stagedAction: "Set",
+    order: 1,
+    selector: "app == 'database'",
+    types: ["Ingress"],
+    ingress: [{ action: "Deny" }],
+  },
+};
+
 export function installedFlowsTests(testCluster: TestCluster, site: () => InstalledCluster): void {
   const flows = flowsAt(site);
   recordedTests(testCluster, site, flows);
@@ -51,7 +64,9 @@ function recordedTests(testCluster: TestCluster, site: () => InstalledCluster, f
     await kubectl("patch", "installation/default", "--type=merge", '--patch={"spec":{"flows":{"mode":"Enabled"}}}');
     await server.createNamespace(DATA);
     const database = { name: "database", namespace: DATA, labels: { app: "database" }, spec: { nodeName: "node-2" } };
-    await server.apply([podManifest(database), ...OBJECTS.map((each) => JSON.stringify(each))].join("\n---\n"));
+    await server.apply(
+      [podManifest(database), ...[...OBJECTS, STAGED].map((each) => JSON.stringify(each))].join("\n---\n"),
+    );
     await pods.create(
       ...["caller", "stranger"].map((name) => ({ name, labels: { app: name }, spec: { nodeName: "node-1" } })),
     );
@@ -70,7 +85,7 @@ function recordedTests(testCluster: TestCluster, site: () => InstalledCluster, f
       const isFound = async () => {
         await connect("caller");
         found = pairIn(await flowsOf(`pod=${NAMESPACE}/caller&verdict=allowed`));
-        return found !== undefined;
+        return found?.arriving.staged !== undefined;
       };
       await pollUntil(isFound, "a connection with its rules on both nodes", 60_000);
       const caller = { kind: "pod", namespace: NAMESPACE, name: "caller", node: "node-1" } as const;
@@ -81,7 +96,7 @@ function recordedTests(testCluster: TestCluster, site: () => InstalledCluster, f
         destination: { kind: "service", namespace: DATA, name: "database", port: 5432 },
         backend: database,
       });
-      expect(found?.arriving).toMatchObject({ source: caller, destination: database });
+      expect(found?.arriving).toMatchObject({ source: caller, destination: database, staged: { verdict: "denied" } });
     },
   );
 
