@@ -13,6 +13,8 @@ import type { OpenConnection } from "../../policy/judge/open-connections.ts";
 
 export interface ListedConnection extends ListedEntry {
   readonly connection: OpenConnection;
+  /** As text: of its source, of who answers, and whom the source asked. */
+  readonly addresses: readonly [source: string, answering: string, destination: string];
   /** Of its first packet. */
   readonly tuple: string;
   /** The tuple of the connection because of which this one exists, such as the data of FTP. Policy has judged that one. */
@@ -57,27 +59,32 @@ function listed(
 ): ListedConnection | undefined {
   const { family, id, original: first, reply } = message;
   const [source, destination, answering, answered] = [
-    first.source,
-    first.destination,
-    reply.source,
-    reply.destination,
-  ].map((words) => addresses.at(family, words)?.address);
+    ...[first.source, first.destination],
+    ...[reply.source, reply.destination],
+  ].map((words) => addresses.at(family, words));
   if (source === undefined || destination === undefined || answering === undefined || answered === undefined)
     return undefined;
   const { protocol, sourcePort, destinationPort } = first;
   const hasPorts = PROTOCOLS_WITH_PORTS.has(protocol);
   const icmp = { type: destinationPort >> 8, code: destinationPort & 255 };
   const connection: OpenConnection = {
-    ...{ protocol, source, destination, answering },
+    ...{ protocol, source: source.address, destination: destination.address, answering: answering.address },
     ...(hasPorts ? { ports: { source: sourcePort, destination: destinationPort, answering: reply.sourcePort } } : {}),
     ...(ICMP_PROTOCOLS.has(protocol) ? { icmp } : {}),
   };
   const senders: readonly [EndedSender, EndedSender] = [
-    { from: { address: source, port: sourcePort }, to: { address: destination, port: destinationPort } },
-    { from: { address: answering, port: reply.sourcePort }, to: { address: answered, port: reply.destinationPort } },
+    {
+      from: { address: source.address, port: sourcePort },
+      to: { address: destination.address, port: destinationPort },
+    },
+    {
+      from: { address: answering.address, port: reply.sourcePort },
+      to: { address: answered.address, port: reply.destinationPort },
+    },
   ];
   return {
     ...{ family, id, original, connection, tuple: tupleOf(first) },
+    addresses: [source.text, answering.text, destination.text],
     ...(message.hasMaster ? { parent: tupleOf(message.master) } : {}),
     ...(protocol === TCP ? { senders } : {}),
   };

@@ -20,7 +20,6 @@
  * host itself changes (addresses, links).
  */
 import { describeFailure } from "../../errors.ts";
-import { formatAddress } from "../../ip/address.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import type { PolicyChanges } from "../../policy/inputs.ts";
 import type { OpenConnectionJudge } from "../../policy/judge/open-connections.ts";
@@ -155,9 +154,9 @@ export class OpenConnections {
       // Policy changes between two turns only, so that this is what the kernel has.
       if (!this.isFollowing) break;
       const isJudgedOtherwise = enforced.isConcernedBy(underPolicies(this.pending, enforced.policies));
-      const left = denied.slice(start, start + ENDED_AT_ONCE).filter(({ connection: { source, answering } }) => {
-        return !isJudgedOtherwise(formatAddress(source), formatAddress(answering));
-      });
+      const left = denied
+        .slice(start, start + ENDED_AT_ONCE)
+        .filter(({ addresses: [source, answering] }) => !isJudgedOtherwise(source, answering));
       count += this.means.ender.end(socket, left).length;
       await nextTurn(signal);
     }
@@ -183,9 +182,7 @@ function keyOf({ id, tuple }: ListedConnection): string {
 }
 
 function addressesOf(listed: readonly ListedConnection[]): ReadonlySet<string> {
-  return new Set(
-    listed.flatMap(({ connection: { source, destination, answering } }) =>
-      [source, destination, answering].map(formatAddress),
-    ),
-  );
+  const all = new Set<string>();
+  for (const { addresses } of listed) for (const address of addresses) all.add(address);
+  return all;
 }
