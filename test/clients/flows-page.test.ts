@@ -87,6 +87,13 @@ describe("the page about flows", () => {
     expect(printed.replaceAll(/\(\d+ flows?\)/g, "")).toContain(example.replaceAll(/\(\d+ flows?\)/g, ""));
   });
 
+  testPage("show that no rule of the draft is unused", async () => {
+    const printed = await type("Rules that nobody needs");
+
+    expect(printed).toContain("flows of 1 node are known");
+    expect(printed).not.toContain("draft-");
+  });
+
   testPage("switched off, nothing of them is left in the kernel, and no process", async () => {
     const patch = JSON.stringify({ spec: { flows: "Disabled" } });
     expect((await tool(["patch", "nodeagentconfiguration", "default", "--patch", patch])).code).toBe(0);

@@ -27,6 +27,7 @@ import {
   policyPreview,
   policyPromote,
   policyTrace,
+  policyUnused,
 } from "../policy/commands.ts";
 import { statusCommand } from "../status/commands.ts";
 import { UPGRADE_COMMANDS } from "../upgrade/commands.ts";
@@ -74,7 +75,16 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "policy",
       summary: "Explain and watch what network policy does with connections",
-      commands: [policyExplain, policyPreview, policyMatrix, policyTrace, policyCounters, policyDraft, policyPromote],
+      commands: [
+        policyExplain,
+        policyPreview,
+        policyMatrix,
+        policyTrace,
+        policyCounters,
+        policyDraft,
+        policyUnused,
+        policyPromote,
+      ],
     },
     flowsCommand,
     ALP_COMMANDS,

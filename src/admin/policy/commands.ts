@@ -1,7 +1,7 @@
 import { loadOnce } from "../../load-once.ts";
 import type { Command } from "../main/command.ts";
 import { DRY_RUN_OPTION, NAMESPACE_OPTION, USUAL_NAMESPACE } from "../resources/options.ts";
-import { DEFAULT_COUNT, DEFAULT_SECONDS, DRAFT_TIME, FLOW_OPTIONS, PACKET_OPTIONS } from "./options.ts";
+import { DEFAULT_COUNT, DEFAULT_SECONDS, DRAFT_TIME, FLOW_OPTIONS, PACKET_OPTIONS, UNUSED_TIME } from "./options.ts";
 import { WHAT_IF_OPTIONS } from "./what-if/options.ts";
 
 export const policyExplain: Command = {
@@ -298,4 +298,33 @@ export const policyDraft: Command = {
     { command: "policy draft -n shop --aggregate 24", does: "Networks of 256 addresses in place of single ones" },
   ],
   load: loadOnce(() => import("./draft/draft.ts")),
+};
+
+export const policyUnused: Command = {
+  kind: "command",
+  name: "unused",
+  summary: "Show rules that can never match or had no packet, and selectors that select nothing",
+  description: [
+    "can never match: what the rule says contradicts itself, types does not have its direction, or an earlier rule of a policy for the same",
+    "workloads matches all that it matches. Only what is written is looked at: not every such rule is found, what is found is certain.",
+    "selects nothing: no endpoint, or no member of the network sets, has such labels now.",
+    "no packet: none in the flows of the time, and none counted by the kernel of this node, as far as each of them is known; WHY says it. Flows",
+    "are asked for as by the command flows. How long they go back is said on stderr; flowHistoryAge is a day unless it was raised. The kernel",
+    "counts since a rule is there, at most since the node started. Rules that pass or log have no flows.",
+    "Flows that you may not see are not counted, and a rule is looked for by the number that it has now: after a policy was edited, wait.",
+  ].join("\n"),
+  options: [
+    {
+      name: "for",
+      value: "DURATION",
+      summary: `How long a rule has had no packet: "12h", "30d" (default ${UNUSED_TIME})`,
+    },
+    { name: "local", summary: "Ask the agent of this node for flows, even if a kubeconfig is given; needs root" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "policy unused", does: "What could be removed?" },
+    { command: "policy unused --for 30d -o json", does: "As JSON for a script" },
+  ],
+  load: loadOnce(() => import("./unused.ts")),
 };

@@ -54,3 +54,6 @@ export const DEFAULT_COUNT = 10;
 
 /** How far back a draft looks. */
 export const DRAFT_TIME = "1d";
+
+/** How long a rule must have had no packet to be unused. */
+export const UNUSED_TIME = "7d";
