@@ -23,8 +23,8 @@ export const policyExplain: Command = {
     "applies on its side.",
     "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs. If the one of this host",
     "does not run, a note says so.",
-    "With -f and --without it decides as if the resources were applied and deleted; nothing is written. Policies of Kubernetes",
-    "(networking.k8s.io/v1) are taken too.",
+    "With -f and --without it decides as if the resources were applied and deleted, with --staged as if all staged policies were promoted;",
+    "nothing is written. Policies of Kubernetes (networking.k8s.io/v1) are taken too.",
   ].join("\n"),
   options: [
     {
@@ -75,7 +75,8 @@ export const policyExplain: Command = {
 export const policyPreview: Command = {
   kind: "command",
   name: "preview",
-  summary: "Show who could no longer reach whom, or newly, if files were applied or resources deleted",
+  summary:
+    "Show who could no longer reach whom, or newly, if files were applied, resources deleted or policies promoted",
   description: [
     "Compares the policies in the datastore with what they would be, and writes nothing. First lists what would be denied, then what would be",
     "allowed: between workloads by namespace and owner, host endpoints, and networks outside; exactly, for every protocol and port.",
@@ -93,6 +94,7 @@ export const policyPreview: Command = {
   examples: [
     { command: "policy preview -f policies/", does: "What would the policies of a directory change?" },
     { command: "policy preview -f new.yaml --without shop/old --since 7d", does: "A policy in place of another" },
+    { command: "policy preview --staged", does: "What would change if all staged policies were promoted?" },
     { command: "policy preview -f policies/ -o json", does: "In CI: exit code 3 if anything would be denied" },
   ],
   load: loadOnce(() => import("./what-if/preview.ts")),
@@ -228,7 +230,8 @@ export const policyPromote: Command = {
   description: [
     "Writes the enforced policy of the same name as the staged one, or deletes it with stagedAction Delete, and then deletes the staged one.",
     "If it is stopped in between, both are there and say the same: call it again.",
-    "Without --yes it only says what it would do, and whom this closes or opens, and the exit code is 1.",
+    "Without --yes it only shows the preview of policy preview, whom this closes or opens, and what it would do, and the exit code is 1.",
+    "With -o json the preview is left out.",
     "The enforced policy of a StagedKubernetesNetworkPolicy is one of networking.k8s.io, which kubectl writes: use --manifest.",
   ].join("\n"),
   operands: "NAME… | NAMESPACE/NAME… | KIND/NAME…",

@@ -33,10 +33,23 @@ describe("policy promote", () => {
     const dry = await ctl("policy promote web --dry-run=client");
 
     expect(asked).toMatchObject({ code: EXIT_FAILED, stderr: expect.stringContaining("Nothing was changed") });
-    for (const { stdout } of [asked, dry])
-      expect(stdout).toBe("stagednetworkpolicy/default/web promoted: networkpolicy/default/web created (dry run)\n");
+    for (const { stdout } of [asked, dry]) {
+      expect(stdout).toStartWith("As if:  created networkpolicy/default/web\n\nWould be denied: nothing\n");
+      expect(stdout).toEndWith(
+        "\n\nstagednetworkpolicy/default/web promoted: networkpolicy/default/web created (dry run)\n",
+      );
+    }
+    expect(JSON.parse((await ctl("policy promote web --dry-run=client -o json")).stdout)).toHaveProperty("results");
     expect(dry).toMatchObject({ code: EXIT_OK, stderr: expect.stringContaining("note: ") });
     expect(await both()).toEqual(["stagednetworkpolicy/default/web"]);
+  });
+
+  test("previews one that kubectl writes, and none that cannot be read", async () => {
+    await apply("StagedKubernetesNetworkPolicy", { podSelector: {}, egress: [] }, { name: "web", namespace: "shop" });
+    const { stdout, stderr } = await ctl("policy promote shop/web");
+    expect(stdout).toStartWith("As if:  created networkpolicy/shop/knp.default.web\n");
+    expect(stderr).toContain("which kubectl writes");
+    expect((await ctl("policy promote shop/none")).stdout).toBe("");
   });
 
   test("writes the enforced policy without what is of the staged one, and deletes the staged one", async () => {

@@ -19,17 +19,19 @@ import { withDatastore } from "../datastore/open.ts";
 import { deleteOne } from "../delete/delete.ts";
 import type { DeletionTarget } from "../delete/deletion-targets.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
 import type { Clock, DatastoreAccess, Host } from "../main/context.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { isDryRun, surroundingsOf } from "../resources/dry-run.ts";
 import { notFound } from "../resources/find.ts";
-import { forEachResource } from "../resources/for-each-resource.ts";
+import { forEachResource, isOfOneResource } from "../resources/for-each-resource.ts";
 import { DRY_RUN_OPTION } from "../resources/options.ts";
 import { withPolicyNotes } from "../resources/policy-notes.ts";
 import { kindNamed, parseReference, referenceText } from "../resources/reference.ts";
 import { findOne } from "../resources/stored.ts";
 import { writeResource } from "../resources/write.ts";
+import { planPromotions } from "./what-if/planned-change.ts";
+import { showPreview } from "./what-if/preview.ts";
 
 type Context = DatastoreAccess & Host & Clock;
 
@@ -42,6 +44,7 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
     const all: DeletionTarget[] = [];
     for (const word of given.operands) all.push(await stagedNamed(store, word, given));
     if (given.switches.has("manifest")) return printManifests(store, all, context);
+    if (isDryRun(asked) && !wantsJson(asked)) await previewAll(context, given, { store, all });
     const work = surroundingsOf(asked, { store, context });
     const code = await withPolicyNotes(work.store, { context, given: asked, kinds: enforcedKinds() }, (noted) =>
       forEachResource(context, asked, { all, act: (each) => promote(noted, each, { context: work.context, given }) }),
@@ -50,6 +53,22 @@ export async function run(context: Context, given: Given): Promise<ExitCode> {
     context.stderr("Nothing was changed. To do it, add --yes\n");
     return EXIT_FAILED;
   });
+}
+
+/** What cannot be read or written is reported by the work itself. */
+async function previewAll(
+  context: Context,
+  given: Given,
+  { store, all }: { readonly store: Datastore; readonly all: readonly DeletionTarget[] },
+): Promise<void> {
+  try {
+    const staged = await Promise.all(all.map(async (each) => (await readStaged(store, each)).staged));
+    const planned = await planPromotions(store, staged, { context, given });
+    await showPreview(context, { ...given, operands: [] }, { stored: store, planned });
+    context.stdout("\n");
+  } catch (failure) {
+    if (!isOfOneResource(failure)) throw failure;
+  }
 }
 
 const STAGED_KINDS = [STAGED_NETWORK_POLICY, STAGED_GLOBAL_NETWORK_POLICY, STAGED_KUBERNETES_NETWORK_POLICY];

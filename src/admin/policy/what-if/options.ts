@@ -9,6 +9,11 @@ export const WITHOUT_OPTION: Option = {
   summary: "As if the resource were deleted; NAME or NAMESPACE/NAME means a policy; can be repeated",
 };
 
+export const STAGED_OPTION: Option = {
+  name: "staged",
+  summary: "As if all staged policies were promoted, also those of -f",
+};
+
 export const WHAT_IF_OPTIONS: readonly Option[] = [
   {
     ...FILE_OPTION,
@@ -16,5 +21,6 @@ export const WHAT_IF_OPTIONS: readonly Option[] = [
   },
   RECURSIVE_OPTION,
   WITHOUT_OPTION,
+  STAGED_OPTION,
   { ...NAMESPACE_OPTION, summary: "Namespace of what -f and --without name without one (default: default)" },
 ];

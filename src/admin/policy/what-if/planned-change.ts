@@ -1,14 +1,17 @@
 /**
- * `-f` and `--without`: a datastore as it would be after files were applied and resources deleted. The work is that of `apply` and `delete`,
- * with their checks and their errors, on a datastore that keeps the writes to itself.
+ * `-f`, `--without` and `--staged`: a datastore as it would be after files were applied, resources deleted and staged policies promoted.
+ * The work is that of `apply` and `delete`, with their checks and their errors, on a datastore that keeps the writes to itself.
  */
 import type { Datastore } from "../../../datastore/datastore.ts";
+import { readAllEntries } from "../../../datastore/pages.ts";
+import { readEach } from "../../../datastore/read-each.ts";
 import type { PluginError } from "../../../errors.ts";
 import { authoredPolicy, CLUSTER_POLICY } from "../../../model/cluster-network-policy.ts";
 import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY } from "../../../model/kinds.ts";
 import { NOT_CONVERTED_ANNOTATION, ORCHESTRATOR_POLICY } from "../../../model/orchestrator-policy.ts";
 import type { Resource } from "../../../model/resource.ts";
-import { POLICY_KINDS } from "../../../policy/inputs.ts";
+import { POLICY_KINDS, STAGED_KINDS } from "../../../policy/inputs.ts";
+import { nameOf, promotionOf, type StagedPolicy } from "../../../policy/staged-set.ts";
 import { quoted } from "../../../quote.ts";
 import { deleteOne } from "../../delete/delete.ts";
 import type { DeletionTarget } from "../../delete/deletion-targets.ts";
@@ -27,7 +30,7 @@ import { DecodedOnce, findOne } from "../../resources/stored.ts";
 import { UnknownKind } from "../../resources/unknown-kind.ts";
 import { writeResource } from "../../resources/write.ts";
 import { paintStderr } from "../../terminal/paint.ts";
-import { WITHOUT_OPTION } from "./options.ts";
+import { STAGED_OPTION, WITHOUT_OPTION } from "./options.ts";
 
 export interface PlannedChange {
   /** The datastore itself if nothing was given. */
@@ -55,34 +58,107 @@ export async function readPlannedChange(
   const hasFiles = given.lists.has(FILE_OPTION.name);
   const files = hasFiles ? await readGivenResources(context, given, { withOrchestrators: true }) : [];
   const words = given.lists.get(WITHOUT_OPTION.name) ?? [];
+  const withStaged = given.switches.has(STAGED_OPTION.name);
   const { yellow } = paintStderr(context);
   const note = (text: string) => context.stderr(`${yellow("note:")} ${text}\n`);
   for (const { kind, name, resource } of files) {
-    if (!isPolicyKind(kind))
-      note(`${referenceText(kind, name)} is left out: what policy decides does not depend on it`);
+    if (!isPolicyKind(kind) && !(withStaged && isStagedKind(kind)))
+      note(`${referenceText(kind, name)} is left out: ${whyLeftOut(kind)}`);
     const lost = resource.metadata.annotations?.[NOT_CONVERTED_ANNOTATION];
     if (lost !== undefined) note(`${referenceText(kind, name)}: ${lost}`);
   }
   return async (stored) => {
-    if (!hasFiles && words.length === 0) return { store: stored, changes: [] };
+    if (!hasPlannedChange(given)) return { store: stored, changes: [] };
     const store = openOverlay(stored);
     const applied = await applyAll(
       store,
       files.filter(({ kind }) => isPolicyKind(kind)),
       context,
     );
+    const promoted = withStaged ? await promoteStored(store, files, { context, given }) : [];
     const deleted: ChangedResource[] = [];
     for (const word of words) {
       const target = await targetNamed(store, word, given);
       await deleteOne(store, target, { context: { ...context, wait: async () => {} }, given });
       deleted.push(changedResource(target, "deleted"));
     }
-    return { store, changes: [...applied, ...deleted] };
+    return { store, changes: [...applied, ...promoted, ...deleted] };
   };
 }
 
-export function hasPlannedChange({ lists }: Given): boolean {
-  return lists.has(FILE_OPTION.name) || lists.has(WITHOUT_OPTION.name);
+export function hasPlannedChange({ lists, switches }: Given): boolean {
+  return lists.has(FILE_OPTION.name) || lists.has(WITHOUT_OPTION.name) || switches.has(STAGED_OPTION.name);
+}
+
+/** Also those of the files; that they would be staged is no change. */
+async function promoteStored(
+  store: Datastore,
+  files: readonly GivenResource[],
+  { context, given }: { readonly context: Surroundings; readonly given: Given },
+): Promise<readonly ChangedResource[]> {
+  await applyAll(
+    store,
+    files.filter(({ kind }) => isStagedKind(kind)),
+    context,
+  );
+  return promoteAll(store, await readStaged(store), { context, given });
+}
+
+/** As if these alone were promoted, for who asks about them. */
+export async function planPromotions(
+  stored: Datastore,
+  staged: readonly StagedPolicy[],
+  means: { readonly context: Surroundings; readonly given: Given },
+): Promise<PlannedChange> {
+  const store = openOverlay(stored);
+  return { store, changes: await promoteAll(store, staged, means) };
+}
+
+/** The enforced policies alone: nothing that is compared reads the staged ones. */
+async function promoteAll(
+  store: Datastore,
+  staged: readonly StagedPolicy[],
+  { context, given }: { readonly context: Surroundings; readonly given: Given },
+): Promise<readonly ChangedResource[]> {
+  const written: GivenResource[] = [];
+  const deleted: ChangedResource[] = [];
+  for (const each of staged) {
+    const promotion = promotionOf(each);
+    const { kind: word, ...name } = nameOf(promotion);
+    const target = { kind: kindNamed(word), name };
+    if (promotion.kind === "set") {
+      const ofOrchestrator = each.kind === "StagedKubernetesNetworkPolicy";
+      written.push({ ...target, resource: promotion.policy, ...(ofOrchestrator ? { ofOrchestrator } : {}) });
+      continue;
+    }
+    const tolerant = { ...given, switches: new Set(["ignore-not-found"]) };
+    const { action } = await deleteOne(store, target, {
+      context: { ...context, wait: async () => {} },
+      given: tolerant,
+    });
+    if (action === "deleted") deleted.push(changedResource(target, "deleted"));
+  }
+  return [...(await applyAll(store, written, context)), ...deleted];
+}
+
+/** Of an unreadable one it is not known what it would do. */
+async function readStaged(store: Datastore): Promise<readonly StagedPolicy[]> {
+  const all: StagedPolicy[] = [];
+  for (const { prefix, decode } of Object.values(STAGED_KINDS)) {
+    const { readable, unreadable } = readEach<StagedPolicy>(await readAllEntries(store, prefix), decode);
+    if (unreadable[0] !== undefined) throw unreadable[0].failure;
+    all.push(...readable);
+  }
+  return all;
+}
+
+function isStagedKind(kind: AdminKind): boolean {
+  return Object.values(STAGED_KINDS).some(({ prefix }) => prefix === kind.prefix());
+}
+
+function whyLeftOut(kind: AdminKind): string {
+  if (isStagedKind(kind)) return `it is not enforced (as if it were: --${STAGED_OPTION.name})`;
+  return "what policy decides does not depend on it";
 }
 
 function isPolicyKind(kind: AdminKind): boolean {

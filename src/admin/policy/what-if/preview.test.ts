@@ -172,6 +172,42 @@ describe("policy preview", () => {
     });
   });
 
+  test("--staged: as if all staged policies were promoted, also those of files", async () => {
+    const { spec } = JSON.parse(CLOSE_DB);
+    const name = { name: "db", namespace: "shop" };
+    await put("stagednetworkpolicies", "StagedNetworkPolicy", name, spec);
+    const { code, stdout } = await preview("--staged");
+    expect([code, stdout]).toEqual([EXIT_WOULD_DENY, (await preview("-f db.json")).stdout]);
+
+    await put("networkpolicies", "NetworkPolicy", name, spec);
+    expect((await preview("--staged")).stdout).toContain("nothing changes");
+    const gone = document("StagedNetworkPolicy", name, { stagedAction: "Delete" });
+    const opened = await preview("--staged -f gone.json", { files: { "gone.json": gone } });
+    expect(opened.stdout).toStartWith("As if:  deleted networkpolicy/shop/db\n");
+    expect(opened.stdout).toMatch(/shop\/web +shop\/db +all but TCP 5432\n/);
+    const without = await preview("-f gone.json", { files: { "gone.json": gone } });
+    expect(without.stderr).toContain("is left out: it is not enforced (as if it were: --staged)");
+  });
+
+  test("--staged: one of the orchestrator's fields, and a tier that staged policies need", async () => {
+    const all = { podSelector: {}, policyTypes: ["Ingress"] };
+    await put(
+      "stagedkubernetesnetworkpolicies",
+      "StagedKubernetesNetworkPolicy",
+      { name: "no", namespace: "lab" },
+      all,
+    );
+    const { code, stdout } = await preview("--staged -o json");
+    expect(code).toBe(EXIT_WOULD_DENY);
+    expect(JSON.parse(stdout).asIf).toMatchObject([
+      { change: "created", reference: "networkpolicy/lab/knp.default.no" },
+    ]);
+    expect(JSON.parse(stdout).denied).toMatchObject([{ to: ["lab/probe"], packets: "everything" }]);
+
+    await put("stagedglobalnetworkpolicies", "StagedGlobalNetworkPolicy", { name: "x.deny" }, { tier: "x" });
+    expect((await preview("--staged")).code).toBe(EXIT_FAILED);
+  });
+
   test("the first policy of a cluster also makes profiles count", async () => {
     await put("profiles", "Profile", { name: "kns.lab" }, { egress: [{ action: "Allow" }] });
     const { stdout } = await preview("-f db.json");

@@ -1,5 +1,6 @@
 /** `policy preview`: who could no longer, or newly, reach whom after a change, and which recorded connections that concerns. */
 import { counted } from "../../../counted.ts";
+import type { Datastore } from "../../../datastore/datastore.ts";
 import { changedBeforeRouting } from "../../../policy/judge/policy-effects.ts";
 import type { AnyPolicy, PolicyResources } from "../../../policy/judge/resources.ts";
 import type { Group } from "../../../policy/what-if/reach-groups.ts";
@@ -17,19 +18,27 @@ import { type FlowRow, type PreviewedFlows, previewFlows, USUAL_SINCE } from "./
 import { type ComparedPolicy, readReach } from "./read-reach.ts";
 
 export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
-  if (!hasPlannedChange(given)) throw new UsageError('Nothing to preview: give "-f FILE", "--without NAME", or both');
+  if (!hasPlannedChange(given))
+    throw new UsageError('Nothing to preview: give "-f FILE", "--without NAME" or "--staged"');
   const plannedIn = await readPlannedChange(context, given);
   return withDatastore(context, given, async (stored) => {
-    const planned = await plannedIn(stored);
-    const compared = await readReach(context, { stored, planned: planned.store });
-    const preview = previewOf(compared, planned);
-    const flows = await previewFlows(context, given, compared);
-    const text = wantsJson(given) ? jsonOf(preview, flows) : textOf(preview, flows, { context, given });
-    context.stdout(text);
-    const ofFlows = typeof flows === "string" ? 0 : flows.denied.length;
-    const unreadable = reportUnreadable(context, compared.after.unreadable);
-    return unreadable || (preview.denied.length + ofFlows > 0 ? EXIT_WOULD_DENY : EXIT_OK);
+    return showPreview(context, given, { stored, planned: await plannedIn(stored) });
   });
+}
+
+export async function showPreview(
+  context: DatastoreAccess & Host & Clock,
+  given: Given,
+  { stored, planned }: { readonly stored: Datastore; readonly planned: PlannedChange },
+): Promise<ExitCode> {
+  const compared = await readReach(context, { stored, planned: planned.store });
+  const preview = previewOf(compared, planned);
+  const flows = await previewFlows(context, given, compared);
+  const text = wantsJson(given) ? jsonOf(preview, flows) : textOf(preview, flows, { context, given });
+  context.stdout(text);
+  const ofFlows = typeof flows === "string" ? 0 : flows.denied.length;
+  const unreadable = reportUnreadable(context, compared.after.unreadable);
+  return unreadable || (preview.denied.length + ofFlows > 0 ? EXIT_WOULD_DENY : EXIT_OK);
 }
 
 interface Preview {
