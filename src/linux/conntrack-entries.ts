@@ -92,10 +92,10 @@ export function removeListed<Entry extends ListedEntry>(
   return entries.filter((_, index) => removed[index]);
 }
 
-/** Returns for each whether it was there. */
+/** Returns for each whether it was removed. Not that of a flowtable, which forwards its packets past all rules. */
 function removeRequested(socket: NetlinkSocket, requests: readonly NetlinkRequest[]): readonly boolean[] {
   return attempt(socket, requests).map((failure) => {
-    if (failure !== undefined && !isKernelError(failure, "ENOENT")) throw failure;
+    if (failure !== undefined && !isKernelError(failure, "ENOENT", "EBUSY")) throw failure;
     return failure === undefined;
   });
 }

@@ -20,10 +20,11 @@ const ATTRIBUTE = {
   replyCounters: 10,
   id: 12,
   master: 14,
+  zone: 18,
   timestamp: 20,
   labels: 22,
 } as const;
-const TUPLE = { ip: 1, protocol: 2 } as const;
+const TUPLE = { ip: 1, protocol: 2, zone: 3 } as const;
 const IP = { ipv4Source: 1, ipv4Destination: 2, ipv6Source: 3, ipv6Destination: 4 } as const;
 const PROTOCOL = {
   number: 1,
@@ -57,6 +58,7 @@ export class TrackedTuple {
   sourcePort = 0;
   /** Of ICMP the type and the code: type × 256 + code. */
   destinationPort = 0;
+  hasZone = false;
 
   clear(): void {
     this.source.fill(0);
@@ -64,6 +66,7 @@ export class TrackedTuple {
     this.protocol = 0;
     this.sourcePort = 0;
     this.destinationPort = 0;
+    this.hasZone = false;
   }
 }
 
@@ -77,6 +80,7 @@ export class TrackedMessage {
   /** Of the connection because of which this one exists, if it says so. */
   readonly master = new TrackedTuple();
   hasMaster = false;
+  private isInZone = false;
   /** As bytes in their order, little-endian words. */
   readonly label = new Uint32Array(LABEL_WORDS);
   /** In the direction of the original tuple, and back. */
@@ -111,6 +115,9 @@ export class TrackedMessage {
           readTuple(this.master, view, value, stop);
           this.hasMaster = true;
           break;
+        case ATTRIBUTE.zone:
+          this.isInZone = true;
+          break;
         case ATTRIBUTE.status:
           this.status = u32At(view, value, stop);
           break;
@@ -137,6 +144,11 @@ export class TrackedMessage {
     }
   }
 
+  /** The kernel tracks it apart from those of the host, in both directions or in one. */
+  get hasZone(): boolean {
+    return this.isInZone || this.original.hasZone || this.reply.hasZone;
+  }
+
   private clear(): void {
     this.id = 0;
     this.status = 0;
@@ -144,6 +156,7 @@ export class TrackedMessage {
     this.reply.clear();
     if (this.hasMaster) this.master.clear();
     this.hasMaster = false;
+    this.isInZone = false;
     this.label.fill(0);
     this.sentPackets = 0;
     this.sentBytes = 0;
@@ -165,6 +178,7 @@ function readTuple(tuple: TrackedTuple, view: DataView, start: number, end: numb
     const type = view.getUint16(at + 2, true) & ATTRIBUTE_TYPE_MASK;
     if (type === TUPLE.ip) readAddresses(tuple, view, at + ALIGNMENT, at + length);
     else if (type === TUPLE.protocol) readProtocol(tuple, view, at + ALIGNMENT, at + length);
+    else if (type === TUPLE.zone) tuple.hasZone = true;
     at += aligned(length);
   }
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { listConnections } from "../../src/agent/policy/list-connections.ts";
 import { forgetConnections } from "../../src/linux/conntrack.ts";
 import { forgetConnectionsOf } from "../../src/linux/conntrack-entries.ts";
 import { closeNetlinkSocket } from "../../src/linux/netlink-socket.ts";
@@ -94,6 +95,24 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
     expect(await forget("127.0.0.1")).toBeGreaterThan(0);
     expect(await forget("127.0.0.1", "::1", "127.0.0.22")).toBe(0);
     expect(pauses).toBeGreaterThan(0);
+    closeNetlinkSocket(socket);
+  });
+
+  test("listConnections() has those of both families, and none of another zone", async () => {
+    const rules = [
+      "ip daddr 127.0.0.31 ct zone set 7",
+      "ip daddr 127.0.0.32 ct original zone set 7",
+      "ip daddr 127.0.0.33 ct reply zone set 7",
+      "ip6 daddr ::1 udp dport 5306 ct zone set 7",
+    ].join("; ");
+    runIn(place, ["nft", "-f", "-"], `table inet z { chain c { type filter hook output priority -300; ${rules}; }; }`);
+    for (const last of [31, 32, 33, 34]) send(`127.0.0.${last}`, 5305);
+    for (const port of [5305, 5306]) send("::1", port);
+    const socket = openNetlinkSocketIn(netns, "netfilter");
+    const all = await listConnections(socket, { isWanted: () => true, pause: async () => {} });
+    const ports = new Set([5305, 5306]);
+    const found = all.filter(({ connection: { ports: own } }) => own !== undefined && ports.has(own.destination));
+    expect(found.map(({ addresses }) => addresses[2])).toEqual(["127.0.0.34", "::1"]);
     closeNetlinkSocket(socket);
   });
 });

@@ -65,20 +65,21 @@ export class ConnectionEnder {
     return removed;
   }
 
-  /** Called again and again, as long as it is busy. */
-  tend(): void {
+  /** Called again and again, as long as it is busy. `pause`: other work may be done meanwhile, but not with this. */
+  async tend(pause: () => Promise<void>): Promise<void> {
     const now = this.means.elapsed();
     for (const each of this.resetting) {
       if (each.isProbedAgain || now - each.since < PROBE_AGAIN_MILLISECONDS) continue;
       each.isProbedAgain = true;
       this.probe(each.senders);
+      await pause();
     }
     const isOver = ({ since }: Resetting) => now - since >= RESET_MILLISECONDS;
     const over = this.resetting.filter(isOver);
     if (over.length === 0) return;
     this.resetting = this.resetting.filter((each) => !isOver(each));
     if (this.resetting.length === 0) this.close();
-    else this.forget(over);
+    else await this.forget(over, pause);
   }
 
   /** Connections that were ended some moments ago get no resets any more. */
@@ -113,18 +114,18 @@ export class ConnectionEnder {
   }
 
   /** Those that another connection has again by now stay. */
-  private forget(over: readonly Resetting[]): void {
-    const kept = new Set(this.resetting.flatMap(({ senders }) => senders.map(keyOf)));
-    const gone = new Map(
-      over
-        .flatMap(({ senders }) => senders.map((each) => [keyOf(each), each] as const))
-        .filter(([key]) => !kept.has(key)),
-    );
-    if (this.table === undefined || gone.size === 0) return;
-    try {
-      this.table.remove([...gone.values()]);
-    } catch (failure) {
-      this.means.report(`Cannot forget ended TCP connections: ${describeFailure(failure)}`);
+  private async forget(over: readonly Resetting[], pause: () => Promise<void>): Promise<void> {
+    const known = new Set(this.resetting.flatMap(({ senders }) => senders.map(keyOf)));
+    for (const { senders } of over) {
+      const gone = senders.filter((each) => !known.has(keyOf(each)));
+      for (const each of gone) known.add(keyOf(each));
+      if (gone.length === 0) continue;
+      try {
+        this.table?.remove(gone);
+      } catch (failure) {
+        this.means.report(`Cannot forget ended TCP connections: ${describeFailure(failure)}`);
+      }
+      await pause();
     }
   }
 }

@@ -35,21 +35,23 @@ export async function listConnections(
   socket: NetlinkSocket,
   { isWanted, pause }: ListMeans,
 ): Promise<readonly ListedConnection[]> {
-  const all: ListedConnection[] = [];
+  const all: (readonly ListedConnection[])[] = [];
   const message = new TrackedMessage();
   const addresses = new KnownAddresses();
   for (const family of FAMILIES) {
     const read = (cursor: MessageCursor): ListedConnection | undefined => {
       message.read(cursor.view, cursor.start, cursor.end);
+      // Of a network whose addresses may be the same as ours.
+      if (message.hasZone) return undefined;
       const [source, answering] = [message.original.source, message.reply.source].map((words) =>
         addresses.at(family, words),
       );
       if (source === undefined || answering === undefined || !isWanted(source.text, answering.text)) return undefined;
       return listed(message, readOriginal(cursor), addresses);
     };
-    all.push(...(await dumpInSteps(socket, listRequest(family), { read, pause })));
+    all.push(await dumpInSteps(socket, listRequest(family), { read, pause }));
   }
-  return all;
+  return all.flat();
 }
 
 function listed(

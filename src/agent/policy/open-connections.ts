@@ -84,20 +84,19 @@ export class OpenConnections {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, ender, report } = this.means;
     while (!signal.aborted) {
-      const isWaiting = ender.isBusy || !isNone(this.again);
+      const isWaiting = ender.isBusy || !isNone(bothOf(this.pending, this.again));
       const limit = isWaiting ? PACE_MILLISECONDS : LONGEST_MILLISECONDS;
       await clock.wait(limit, AbortSignal.any([signal, this.wakeup.signal]));
       this.wakeup.reset();
       if (signal.aborted) break;
-      ender.tend();
       const [first, second] = [this.pending, this.again];
       [this.pending, this.again] = [NO_CONNECTIONS, first];
       try {
+        await ender.tend(() => nextTurn(signal));
         await this.look({ affected: bothOf(first, second), isSecond: isNone(first) }, signal);
       } catch (failure) {
         if (signal.aborted) break;
-        // As if it had not begun.
-        this.pending = bothOf(this.pending, bothOf(first, second));
+        this.lookLater(bothOf(first, second));
         report(`Connections that policy denies are still open: ${describeFailure(failure)}`);
       }
       await clock.wait(PACE_MILLISECONDS, signal);
@@ -105,10 +104,16 @@ export class OpenConnections {
     ender.close();
   }
 
+  /** As if the look had not begun. */
+  private lookLater(affected: AffectedConnections): void {
+    if (this.isFollowing) this.pending = bothOf(this.pending, affected);
+  }
+
   private async look({ affected, isSecond }: Look, signal: AbortSignal): Promise<void> {
     if (isNone(affected)) return;
     const enforced = this.means.enforced();
     if (enforced === undefined) {
+      this.lookLater(affected);
       this.means.report("Connections that policy denies now stay open while there are resources that cannot be read");
       return;
     }
