@@ -258,6 +258,22 @@ describe("what cannot be carried out fails closed", () => {
     expect(interpreted(compiler)).toBe("allow");
   });
 
+  test("so do those of a built-in tier that passes, whose record may say that it denies", () => {
+    const verdicts = ["kube-admin", "default"].map((name) => {
+      const policy = globalPolicy(`${name}.x`, { tier: name, ingress: [{ action: "Allow" }] });
+      const compiler = compiled({ ...BASE, globalNetworkPolicies: [policy] });
+      const key = TIER.key({ name });
+      compiler.update({ ...none, tiers: [unreadable(key)] });
+      const unread = interpreted(compiler);
+      compiler.update({ ...none, tiers: [{ kind: "delete", key, previous: undefined }] });
+      return [unread, interpreted(compiler)];
+    });
+    expect(verdicts).toEqual([
+      ["deny", "allow"],
+      ["allow", "allow"],
+    ]);
+  });
+
   test("a policy with a rule that is not supported denies what it selects, in both directions", () => {
     const allow = { action: "Allow" };
     const broken = namespaced("broken", { selector: "has(app)", egress: [allow, { ...allow, http: {} }] });

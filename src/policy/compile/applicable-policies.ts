@@ -81,9 +81,9 @@ export class ApplicablePolicies {
     for (const endpoint of this.endpoints.keys()) this.touch(endpoint);
   }
 
-  /** A tier that was read before stays as it was. */
+  /** A tier that was read before stays as it was. A built-in one that denies does so without its record; one that passes might deny. */
   markUnreadableTier(name: string): void {
-    if (this.tiers.has(name) || BUILT_IN_TIERS.has(name)) return;
+    if (this.tiers.has(name) || BUILT_IN_TIERS.get(name)?.defaultAction === "Deny") return;
     this.unreadableTiers.add(name);
     for (const endpoint of this.endpoints.keys()) this.touch(endpoint);
   }
