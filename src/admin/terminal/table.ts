@@ -1,6 +1,6 @@
 /**
- * Text in columns. On a terminal a table is never wider than it: long cells are shortened in the middle, except addresses; a
- * last column of sentences is wrapped, or written below the row. If that is not enough columns are left out, with "…" in the
+ * Text in columns. On a terminal a table is never wider than it: long cells are shortened in the middle, except addresses; lists, and a
+ * last column of sentences, are wrapped, the latter also written below the row. If that is not enough columns are left out, with "…" in the
  * header: those that the reader can best do without, then the last. In a file or a pipe, and without a header, everything is
  * whole.
  */
@@ -14,7 +14,7 @@ export function formatTable(
   header: Row,
   rows: readonly Row[],
   page?: Page,
-  options: Pick<TableOptions, "leaveOutFirst"> = {},
+  options: Pick<TableOptions, "leaveOutFirst" | "wrapped"> = {},
 ): string {
   return new TableWriter(header, page === undefined ? options : { ...options, page }).write(rows);
 }
@@ -51,6 +51,8 @@ export interface TableOptions {
   readonly paintCell?: (title: string, text: string) => string;
   /** Titles of columns that are left out before the last ones if the table does not fit, in this order. */
   readonly leaveOutFirst?: readonly string[];
+  /** Titles of columns with lists, which are broken over several lines where a name would be shortened. */
+  readonly wrapped?: readonly string[];
 }
 
 const GAP = "   ";
@@ -160,16 +162,18 @@ class FittedTable {
     const available = (hasHeader ? (page?.width ?? WITHOUT_LIMIT) : WITHOUT_LIMIT) - this.leftOut.length;
     const last = this.header.length - 1;
     const isLastProse = this.isProse[last] === true;
+    const lists = this.header.flatMap((title, column) => (this.options.wrapped?.includes(title) ? [column] : []));
     const columns = this.widths.slice(0, this.shownColumns).map((width, column) => {
-      const least = isLastProse && column === last ? LEAST_PROSE : LEAST_NAME;
-      const isFixed = this.isAddress[column] === true && !(isLastProse && column === last);
+      const isWrapped = lists.includes(column) || (isLastProse && column === last);
+      const least = lists.includes(column) ? LEAST_LIST : isWrapped ? LEAST_PROSE : LEAST_NAME;
+      const isFixed = this.isAddress[column] === true && !isWrapped;
       const narrowest = Math.min(width, Math.max(this.header[column]?.length ?? 0, least));
       return { width, least: isFixed ? width : narrowest, isFixed };
     });
     const widths = fitColumns(columns, available);
-    if (widths.length > last || !isLastProse) return { widths, wrapsLast: isLastProse };
+    if (widths.length > last || !isLastProse) return { widths, wraps: isLastProse ? [...lists, last] : lists };
     const below = { title: this.header[last] ?? "", column: last, width: available };
-    return { widths: fitColumns(columns.slice(0, last), available), wrapsLast: false, below };
+    return { widths: fitColumns(columns.slice(0, last), available), wraps: lists, below };
   }
 }
 
@@ -179,7 +183,8 @@ const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]{0,4}:[\da-f:.]*)(?:\/\d{1,3
 interface Layout {
   /** Of the columns that are shown. */
   readonly widths: readonly number[];
-  readonly wrapsLast: boolean;
+  /** Columns whose cells take several lines. */
+  readonly wraps: readonly number[];
   /** The last column, if it is written below each row. */
   readonly below?: { readonly title: string; readonly column: number; readonly width: number };
 }
@@ -195,6 +200,7 @@ interface Column {
 /** Enough for the beginning and the end of a name. */
 const LEAST_NAME = 12;
 const LEAST_PROSE = 24;
+const LEAST_LIST = 18;
 
 /**
  * The widths of the columns that fit: all, or those before the first that does not. The widest are shortened first. Only a
@@ -226,16 +232,15 @@ export function fitColumns(columns: readonly Column[], available: number): reado
 
 type PaintColumn = (column: number, text: string) => string;
 
-function linesOf(row: Row, { widths, wrapsLast, below }: Layout, paint: PaintColumn): readonly string[] {
-  const last = widths.length - 1;
-  const width = widths[last] ?? 0;
-  const cell = row[last] ?? "";
-  if (below !== undefined) return [lineOf(row, widths, paint), ...linesBelow(row[below.column] ?? "", below)];
-  if (!wrapsLast || cell.length <= width) return [lineOf(row, widths, paint)];
-  const [first = "", ...others] = wrappedWhole(cell, width);
-  const beside = [...row.slice(0, last), first];
-  const empty = row.map(() => "");
-  return [beside, ...others.map((text) => empty.with(last, text))].map((line) => lineOf(line, widths, paint));
+function linesOf(row: Row, { widths, wraps, below }: Layout, paint: PaintColumn): readonly string[] {
+  const cells = widths.map((width, column) => {
+    const cell = row[column] ?? "";
+    return wraps.includes(column) ? wrappedWhole(cell, width) : [cell];
+  });
+  const height = Math.max(...cells.map(({ length }) => length));
+  const lines = Array.from({ length: height }, (_, line) => cells.map((cell) => cell[line] ?? ""));
+  const under = below === undefined ? [] : linesBelow(row[below.column] ?? "", below);
+  return [...lines.map((line) => lineOf(line, widths, paint)), ...under];
 }
 
 const BELOW = "  ";

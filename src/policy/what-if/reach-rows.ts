@@ -22,10 +22,10 @@ interface PairRow {
 
 type Groups = ReadonlyMap<EndClass, readonly Group[]>;
 
-/** The packets of each pair that `chosen` takes. */
+/** The packets of each pair that `chosen` takes; `namespace`: only pairs with an end in it. */
 export function reachRows(
   pairs: Iterable<PairReach>,
-  groups: Groups,
+  { groups, namespace }: { readonly groups: Groups; readonly namespace?: string | undefined },
   chosen: (cell: ReachCell) => boolean,
 ): readonly ReachRow[] {
   const rows: PairRow[] = [];
@@ -35,6 +35,7 @@ export function reachRows(
     const packets = packetsText(taken, cells);
     for (const from of groups.get(source) ?? []) {
       for (const to of groups.get(destination) ?? []) {
+        if (!isOfNamespace(namespace, from, to)) continue;
         rows.push({ source: from, destination: to, packets, family: source.family });
       }
     }
@@ -42,10 +43,35 @@ export function reachRows(
   const families = new Set(
     Array.from(groups.keys()).flatMap(({ kind, family }) => (kind === "workload" ? [family] : [])),
   );
-  return merged(rows, families);
+  return merged(rows, { families, alone: groupsOfOne(groups) });
 }
 
-function merged(rows: readonly PairRow[], families: ReadonlySet<4 | 6>): readonly ReachRow[] {
+/** `undefined`: any. */
+export function isOfNamespace(namespace: string | undefined, from: Group, to: Group): boolean {
+  return namespace === undefined || from.namespace === namespace || to.namespace === namespace;
+}
+
+/** Workloads that are a group by themselves: there is no pair of one with itself, so a row that has all others is about all. */
+function groupsOfOne(groups: Groups): ReadonlySet<Group> {
+  const byGroup = Map.groupBy(
+    Array.from(groups, ([each, own]) => own.map((group) => ({ group, each }))).flat(),
+    ({ group }) => group,
+  );
+  return new Set(
+    Array.from(byGroup).flatMap(([group, parts]) => {
+      const families = new Set(parts.map(({ each }) => each.family));
+      const isOne = parts.every(({ each }) => each.ends.length === 1) && families.size === parts.length;
+      return group.kind === "workload" && isOne ? [group] : [];
+    }),
+  );
+}
+
+interface Merging {
+  readonly families: ReadonlySet<4 | 6>;
+  readonly alone: ReadonlySet<Group>;
+}
+
+function merged(rows: readonly PairRow[], { families, alone }: Merging): readonly ReachRow[] {
   const byPair = Map.groupBy(rows, ({ source, destination, packets }) => keyOf(source, destination, packets));
   const pairs = Array.from(byPair.values()).flatMap(
     (same): readonly (Omit<PairRow, "family"> & Pick<ReachRow, "family">)[] => {
@@ -63,13 +89,22 @@ function merged(rows: readonly PairRow[], families: ReadonlySet<4 | 6>): readonl
     const sources = [...new Set(same.map(({ source }) => source))].sort(byName);
     return first === undefined ? [] : [{ ...first, sources }];
   });
-  const byTarget = Map.groupBy(toOne, ({ sources, packets, family }) => keyOf(...sources, packets, family));
+  const withItself = ({ sources, destination }: (typeof toOne)[number]) =>
+    alone.has(destination) && !sources.includes(destination) ? [...sources, destination].sort(byName) : sources;
+  const keyWith = (sources: readonly Group[], { packets, family }: (typeof toOne)[number]) =>
+    keyOf(...sources, packets, family);
+  const alike = Map.groupBy(toOne, (row) => keyWith(withItself(row), row));
+  const sourcesOf = (row: (typeof toOne)[number]) => {
+    const extended = withItself(row);
+    return (alike.get(keyWith(extended, row)) ?? []).length > 1 ? extended : row.sources;
+  };
+  const byTarget = Map.groupBy(toOne, (row) => keyWith(sourcesOf(row), row));
   return Array.from(byTarget.values()).flatMap((same): readonly ReachRow[] => {
     const [first] = same;
     if (first === undefined) return [];
     const destinations = [...new Set(same.map(({ destination }) => destination))].sort(byName);
-    const { sources, packets, family } = first;
-    return [{ sources, destinations, packets, ...(family === undefined ? {} : { family }) }];
+    const { packets, family } = first;
+    return [{ sources: sourcesOf(first), destinations, packets, ...(family === undefined ? {} : { family }) }];
   });
 }
 

@@ -3,7 +3,15 @@
 import type { PairReach, ReachCell } from "../../../policy/what-if/reach.ts";
 import type { Group } from "../../../policy/what-if/reach-groups.ts";
 import { type Grouping, groupsOf } from "../../../policy/what-if/reach-groups.ts";
-import { EVERYTHING, groupsText, packetsText, type ReachRow, reachRows } from "../../../policy/what-if/reach-rows.ts";
+import {
+  EVERYTHING,
+  groupsText,
+  isOfNamespace,
+  packetsText,
+  type ReachRow,
+  reachRows,
+} from "../../../policy/what-if/reach-rows.ts";
+import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { reportUnreadable } from "../../ipam/report-unreadable.ts";
 import { EXIT_OK, type ExitCode, type Given } from "../../main/command.ts";
@@ -29,6 +37,8 @@ export async function run(context: DatastoreAccess & Host & Clock, given: Given)
     if (grouping.isSummed)
       context.stderr(`Note: more than ${MOST_GROUPS} groups, so by namespace; --by group shows all\n`);
     const shown = { ...compared, by: grouping.by, isCompared, namespace: namespaceOf(given) };
+    if (!hasEnds(shown))
+      context.stderr(`Note: namespace ${quoted(shown.namespace ?? "")} has no workload, so no pair is about it\n`);
     const format = given.values.get("output") ?? "text";
     if (isCompared && format === "text") context.stdout(`As if:  ${printable(changeWords(planned.changes))}\n\n`);
     context.stdout(
@@ -54,6 +64,14 @@ function groupingOf({ reach, after }: ComparedPolicy, { values }: Given): { by: 
   return groups.size > MOST_GROUPS ? { by: "namespace", isSummed: true } : { by: "group", isSummed: false };
 }
 
+/** Whether the namespace that was asked for has a workload. */
+function hasEnds({ reach, namespace }: Shown): boolean {
+  if (namespace === undefined) return true;
+  return reach.classes.some(({ ends }) =>
+    ends.some(({ after, before }) => (after ?? before)?.metadata.namespace === namespace),
+  );
+}
+
 type Groups = ReturnType<typeof groupsOf>;
 
 function* pairsOf({ reach, namespace }: Shown, groups: Groups): Iterable<PairReach> {
@@ -71,14 +89,17 @@ function tableOf(shown: Shown, context: Call & Terminal): string {
   const all = [...new Set([...groups.values()].flat())];
   const pairs = [...pairsOf(shown, groups)];
   const rowsFor = (chosen: (cell: ReachCell) => boolean, mark: string) =>
-    reachRows(pairs, groups, chosen).map((row) => [...(shown.isCompared ? [mark] : []), ...cellsOf(row, all)]);
+    reachRows(pairs, { groups, namespace: shown.namespace }, chosen).map((row) => [
+      ...(shown.isCompared ? [mark] : []),
+      ...cellsOf(row, all),
+    ]);
   const rows = [
     ...rowsFor(({ before, after }) => before === "allowed" && after === "denied", "- denied"),
     ...rowsFor(({ before, after }) => before === "denied" && after === "allowed", "+ allowed"),
     ...rowsFor(({ before, after }) => before === "allowed" && after === "allowed", ""),
   ];
-  if (rows.length === 0) return "Nobody may reach anybody\n";
-  return formatTable(header, rows, page);
+  if (rows.length === 0) return hasEnds(shown) ? "Nobody may reach anybody\n" : "";
+  return formatTable(header, rows, page, { wrapped: ["FROM", "TO"] });
 }
 
 /** Of each pair, those that changed first. */
@@ -108,6 +129,7 @@ function matrixOf(shown: Shown): Matrix {
     };
     for (const from of groups.get(source) ?? []) {
       for (const to of groups.get(destination) ?? []) {
+        if (!isOfNamespace(shown.namespace, from, to)) continue;
         const key = `${from.kind} ${from.name}\n${to.kind} ${to.name}`;
         const cell = cells.get(key) ?? { from, to, before: new Set(), after: new Set() };
         cells.set(key, cell);

@@ -158,7 +158,15 @@ describe("policy explain -f", () => {
       expect.stringContaining('Cannot find networkpolicy/shop/odl: it does not exist (did you mean "old"?)'),
     ]);
     const other = await explain(`${TO_WEB} --without ippool/blue`);
-    expect([other.code, other.stderr]).toEqual([EXIT_USAGE, expect.stringContaining("does not depend on a IPPool")]);
+    expect([other.code, other.stderr]).toEqual([
+      EXIT_USAGE,
+      expect.stringContaining("does not depend on the kind IPPool"),
+    ]);
+    const unknown = await explain(`${TO_WEB} --without networkpolcy/shop/old`);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      EXIT_USAGE,
+      expect.stringContaining('did you mean "networkpolicy"?'),
+    ]);
   });
 
   test("leaves out what policy does not depend on", async () => {

@@ -221,7 +221,9 @@ async function targetNamed(store: Datastore, word: string, given: Given): Promis
       const { name } = parseReference({ ...given, operands: [word] });
       return { kind, name };
     }
-    throw new UsageError(`"--without" is ${quoted(word)}: what policy decides does not depend on a ${kind.kind}`);
+    throw new UsageError(
+      `"--without" is ${quoted(word)}: what policy decides does not depend on the kind ${kind.kind}`,
+    );
   }
   const found: DeletionTarget[] = [];
   for (const target of policiesNamed(word, given)) {
@@ -242,7 +244,8 @@ function kindIn(word: string): AdminKind | undefined {
   try {
     return kindNamed(word.slice(0, word.indexOf("/")));
   } catch (failure) {
-    if (failure instanceof UnknownKind) return undefined;
+    // The first of two words may be a namespace, that of three is a kind.
+    if (failure instanceof UnknownKind && word.split("/").length === 2) return undefined;
     throw failure;
   }
 }
@@ -268,6 +271,6 @@ function changedResource({ kind, name }: DeletionTarget, change: ChangedResource
 
 /** `created networkpolicy/shop/web, deleted tier/first`. */
 export function changeWords(changes: readonly ChangedResource[]): string {
-  if (changes.length === 0) return "nothing changes: what was given is stored already";
+  if (changes.length === 0) return "nothing changes: what was given is stored already, or policy does not depend on it";
   return changes.map(({ change, reference }) => `${change} ${reference}`).join(", ");
 }

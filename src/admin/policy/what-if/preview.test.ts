@@ -214,6 +214,15 @@ describe("policy preview", () => {
     expect(stdout).toMatch(/shop\/\*, outside +lab\/probe +everything\n/);
   });
 
+  test("says of a policy that it selects nothing, and why", async () => {
+    const typo = CLOSE_DB.replaceAll("shop", "shpo");
+    const { code, stdout } = await preview("-f typo.json", { files: { "typo.json": typo } });
+    expect(code).toBe(EXIT_OK);
+    expect(stdout).toMatch(
+      /Note: +networkpolicy\/shpo\/db selects nothing now: namespace "shpo" has no endpoint; did you mean "shop"\?\n/,
+    );
+  });
+
   test("fits 80 columns, and refuses a call without a change and files that apply refuses", async () => {
     const { stdout } = await preview("-f db.json", { isTerminal: true, terminalWidth: 80, env: { NO_COLOR: "1" } });
     expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
@@ -232,11 +241,10 @@ describe("policy matrix", () => {
 
     expect(code).toBe(EXIT_OK);
     expect(stdout).toMatchInlineSnapshot(`
-      "FROM                     TO          MAY SEND
-      all workloads, outside   shop/web    everything
-      all workloads            outside     everything
-      shop/*, outside          lab/probe   everything
-      shop/web                 shop/db     TCP 5432
+      "FROM                     TO                    MAY SEND
+      all workloads, outside   lab/probe, shop/web   everything
+      all workloads            outside               everything
+      shop/web                 shop/db               TCP 5432
       "
     `);
     const ofLab = await matrix("-n lab -o csv");
@@ -248,6 +256,45 @@ describe("policy matrix", () => {
       shop/db,lab/probe,everything
       shop/web,lab/probe,everything
       outside,lab/probe,everything
+      "
+    `);
+  });
+
+  test("of a namespace has only pairs with an end in it, and says that it has no workload", async () => {
+    expect((await matrix("-n shop")).stdout).toMatchInlineSnapshot(`
+      "FROM                     TO                   MAY SEND
+      all workloads, outside   shop/*               everything
+      shop/*                   lab/probe, outside   everything
+      "
+    `);
+    expect(await matrix("-n shpo")).toMatchObject({
+      ...{ code: EXIT_OK, stdout: "", stderr: expect.stringContaining('namespace "shpo" has no workload') },
+    });
+  });
+
+  test("breaks long lists of groups on a narrow terminal, and shortens none", async () => {
+    for (const [index, app] of ["cache", "gateway", "settlement", "billing"].entries())
+      await pod("lab", `${app}-6d4c-a`, `10.0.0.1${index}`, app);
+    const { stdout } = await matrix("-f db.json", {
+      isTerminal: true,
+      terminalWidth: 50,
+      env: { ...ENV, NO_COLOR: "1" },
+    });
+    expect(stdout).toMatchInlineSnapshot(`
+      "As if:  created networkpolicy/shop/db
+
+      CHANGE     FROM                    TO
+      - denied   lab/*, outside          shop/db
+        MAY SEND: everything
+      - denied   shop/web                shop/db
+        MAY SEND: all but TCP 5432
+                 all workloads,          lab/*, shop/web
+                 outside
+        MAY SEND: everything
+                 all workloads           outside
+        MAY SEND: everything
+                 shop/web                shop/db
+        MAY SEND: TCP 5432
       "
     `);
   });

@@ -10,6 +10,7 @@ import { withDatastore } from "../../datastore/open.ts";
 import { reportUnreadable } from "../../ipam/report-unreadable.ts";
 import { EXIT_OK, EXIT_WOULD_DENY, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
 import type { Call, Clock, DatastoreAccess, Host, Terminal } from "../../main/context.ts";
+import { idleNotes, idlePeerNotes } from "../../resources/name-notes.ts";
 import { hanging, stdoutPage } from "../../terminal/page.ts";
 import { printable } from "../../terminal/printable.ts";
 import { formatTable } from "../../terminal/table.ts";
@@ -55,8 +56,8 @@ function previewOf({ reach, before, after }: ComparedPolicy, planned: PlannedCha
   return {
     planned,
     groups: [...new Set([...groups.values()].flat())],
-    denied: reachRows(pairs, groups, isDeniedNow),
-    allowed: reachRows(pairs, groups, isAllowedNow),
+    denied: reachRows(pairs, { groups }, isDeniedNow),
+    allowed: reachRows(pairs, { groups }, isAllowedNow),
     notes: notesOf(before.resources, after.resources),
   };
 }
@@ -67,8 +68,12 @@ function notesOf(before: PolicyResources, after: PolicyResources): readonly stri
   const isForwarding = changed.some((policy) => policy.kind === "GlobalNetworkPolicy" && policy.spec.applyOnForward);
   const hosts = isForwarding ? after.hostEndpoints : changedBeforeRouting(before, after);
   const names = hosts.map(({ metadata }) => metadata.name);
+  const stored = new Set<AnyPolicy>([...after.networkPolicies, ...after.globalNetworkPolicies]);
+  const written = changed.filter((policy) => stored.has(policy));
   const hasHttp = changed.some(({ spec }) => spec.ingress?.some(({ http }) => http !== undefined));
   return [
+    ...idleNotes(written, after),
+    ...idlePeerNotes(written, after),
     ...(names.length === 0
       ? []
       : [
@@ -123,7 +128,7 @@ function textOf(preview: Preview, flows: PreviewedFlows | string, { context, giv
       ...[groupsText(sources, groups), groupsText(destinations, groups)],
       family === undefined ? packets : `IPv${family} ${packets}`,
     ]);
-    return [`${title}:\n`, formatTable(["FROM", "TO", "PACKETS"], cells, page)];
+    return [`${title}:\n`, formatTable(["FROM", "TO", "PACKETS"], cells, page, { wrapped: ["FROM", "TO"] })];
   };
   return [
     ...say("As if:  ", changeWords(planned.changes)),
