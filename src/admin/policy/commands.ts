@@ -114,13 +114,13 @@ export const policyMatrix: Command = {
     ...WHAT_IF_OPTIONS.filter(({ name }) => name !== NAMESPACE_OPTION.name),
     {
       ...NAMESPACE_OPTION,
-      summary: "Only pairs with an end in the namespace, also that of what -f and --without name",
+      summary: "Only pairs with an end in the namespace (default: all), also that of what -f and --without name",
     },
     {
       name: "by",
       value: "GROUPING",
       oneOf: ["group", "namespace"],
-      summary: "group (namespace and owner) or namespace",
+      summary: "group (namespace and owner; default) or namespace",
     },
     {
       name: "output",
@@ -322,11 +322,13 @@ export const policyUnused: Command = {
       value: "DURATION",
       summary: `How long a rule has had no packet: "12h", "30d" (default ${UNUSED_TIME})`,
     },
+    { ...NAMESPACE_OPTION, summary: "Only policies of the namespace (default: all policies)" },
     { name: "local", summary: "Ask the agent of this node for flows, even if a kubeconfig is given; needs root" },
   ],
   needsDatastore: true,
   examples: [
     { command: "policy unused", does: "What could be removed?" },
+    { command: "policy unused -n shop", does: "In the policies of one namespace" },
     { command: "policy unused --for 30d -o json", does: "As JSON for a script" },
   ],
   load: loadOnce(() => import("./unused.ts")),

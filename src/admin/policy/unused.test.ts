@@ -109,6 +109,13 @@ describe("policy unused", () => {
     expect(rows).toEqual([...NEVER, "shop/db 2 no packet", IDLE]);
   });
 
+  test("is about the policies of a namespace if asked", async () => {
+    expect((await found("-n shop", undefined)).rows).toEqual([...NEVER, IDLE]);
+    const { code, stdout, stderr } = await unused("-n lab", undefined);
+    expect([code, stdout]).toEqual([EXIT_OK, ""]);
+    expect(stderr).toContain('Nothing unused was found in 0 policies of namespace "lab".');
+  });
+
   test("is a table, and refuses what is not a time", async () => {
     const { stdout } = await unused("", undefined);
 

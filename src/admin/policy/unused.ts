@@ -1,6 +1,6 @@
 /** `policy unused`: rules that can never match, policies and selectors that select nothing, rules without a packet for a time. */
 import { counted } from "../../counted.ts";
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import type { FlowRollup } from "../../flows/flow-answer.ts";
 import { HIDDEN_NODE } from "../../flows/visible-flows.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
@@ -18,6 +18,7 @@ import { readRollups } from "../flows/top.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
 import type { Clock, ClusterAccess, DatastoreAccess, PolicyTable } from "../main/context.ts";
+import { namespaceOf } from "../resources/reference.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatTable } from "../terminal/table.ts";
@@ -39,16 +40,23 @@ export async function run(context: UnusedContext, given: Given): Promise<ExitCod
   const wanted = given.values.get("for") ?? UNUSED_TIME;
   if (!/^\d{1,4}(d|h|m)$/.test(wanted))
     throw new UsageError(`"--for" is ${quoted(wanted)}: must be a number of days, hours or minutes, such as "7d"`);
+  const namespace = namespaceOf(given);
+  const isOfNamespace = (title: string) => namespace === undefined || title.startsWith(`${namespace}/`);
   const missing = new MissingNotes(context);
   const usage = await readUsage(context, given, { missing, since: wanted });
   return withDatastore(context, given, async (store) => {
     const { resources, unreadable } = await readPolicy(store);
-    const findings = findingsIn(resources, usage);
+    const findings = findingsIn(resources, usage).filter(({ policy }) => isOfNamespace(policy));
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ ...coverage(usage), unused: findings }, undefined, 2)}\n`);
     else if (findings.length > 0)
       context.stdout(
         formatTable(["POLICY", "DIRECTION", "RULE", "FINDING", "WHY"], findings.map(rowOf), stdoutPage(context)),
       );
+    else {
+      const looked = policiesIn(resources).map(titleOf).filter(isOfNamespace).length;
+      const where = namespace === undefined ? "" : ` of namespace ${quoted(namespace)}`;
+      context.stderr(`Nothing unused was found in ${counted(looked, "policy", "policies")}${where}.\n`);
+    }
     context.stderr(`${coverageWords(usage)}\n`);
     missing.tellLosses();
     const isWhole = reportUnreadable(context, unreadable) === EXIT_OK && !missing.hasProblem;
@@ -109,7 +117,7 @@ async function orNote<Value>(
     return await read();
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
-    stderr(`Note: the ${what} are not known: ${printable(failure.message)}\n`);
+    stderr(`Note: the ${what} are not known: ${printable(describeFailure(failure))}\n`);
     return undefined;
   }
 }
@@ -140,8 +148,12 @@ function useOf(comment: string, packets: number): readonly RuleUse[] {
   return [{ policy, direction, rule, packets }];
 }
 
+function policiesIn({ networkPolicies, globalNetworkPolicies }: PolicyResources): readonly AnyPolicy[] {
+  return [...networkPolicies, ...globalNetworkPolicies];
+}
+
 function findingsIn(resources: PolicyResources, usage: Usage): readonly Finding[] {
-  const policies: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
+  const policies = policiesIn(resources);
   const never = unmatchableRules(policies);
   const idle = idlePolicies(policies, resources).map(({ policy }) => policy);
   const isNever = new Set(never.map(({ policy, direction, rule }) => `${titleOf(policy)} ${direction} ${rule}`));
@@ -212,7 +224,9 @@ function coverageWords({ since, flowsFrom, nodes, counters }: Usage): string {
       ? "the kernel of this node was not asked"
       : `the kernel of this node was asked: ${counted(counters.length, "rule")}, counted since each is there, at most since the node started`;
   if (flowsFrom === undefined)
-    return `Note: no flows are known, or some are hidden from you, so other nodes are not known; ${kernel}`;
+    return counters === undefined
+      ? `Note: no flows are known, or some are hidden from you, and ${kernel}: rules without a packet are not listed`
+      : `Note: no flows are known, or some are hidden from you, so other nodes are not known; ${kernel}`;
   const short = flowsFrom > since ? `, not ${timeText(since)} as asked for` : "";
   return `Note: flows of ${counted(nodes, "node")} are known, as far as you may see them, since ${timeText(Math.max(flowsFrom, since))}${short}; ${kernel}`;
 }
