@@ -203,11 +203,16 @@ function whyUnused(usage: Usage, isIt: (use: RuleUse) => boolean, isRecorded: bo
     // It may have counted before the first record, but within the time asked for.
     if (isCounted && flowsFrom > since) return undefined;
     return [
-      `none in the flows since ${timeText(Math.max(flowsFrom, since))}`,
+      `none in the flows since ${secondText(Math.max(flowsFrom, since))}`,
       ...(uncounted === undefined ? [] : [uncounted]),
     ].join("; ");
   }
   return uncounted;
+}
+
+/** In a narrow column too. */
+function secondText(milliseconds: number): string {
+  return timeText(milliseconds).replace(/\.\d+Z$/, "Z");
 }
 
 function coverage({ since, flowsFrom, counters }: Usage): object {
@@ -227,8 +232,8 @@ function coverageWords({ since, flowsFrom, nodes, counters }: Usage): string {
     return counters === undefined
       ? `Note: no flows are known, or some are hidden from you, and ${kernel}: rules without a packet are not listed`
       : `Note: no flows are known, or some are hidden from you, so other nodes are not known; ${kernel}`;
-  const short = flowsFrom > since ? `, not ${timeText(since)} as asked for` : "";
-  return `Note: flows of ${counted(nodes, "node")} are known, as far as you may see them, since ${timeText(Math.max(flowsFrom, since))}${short}; ${kernel}`;
+  const short = flowsFrom > since ? `, not ${secondText(since)} as asked for` : "";
+  return `Note: flows of ${counted(nodes, "node")} are known, as far as you may see them, since ${secondText(Math.max(flowsFrom, since))}${short}; ${kernel}`;
 }
 
 function reasonWords(reason: UnmatchableReason): string {

@@ -68,6 +68,10 @@ describe("policy draft", () => {
     const nothing = await draft("-n shop", [WELL]);
     expect([nothing.code, nothing.stdout]).toEqual([EXIT_FAILED, ""]);
     expect(nothing.stderr).toContain("Drafted 0 policies");
+    expect(nothing.stderr).toContain("no connection was recorded in that time");
+    expect((await draft("-n shop --pod other")).stderr).toContain(
+      "no flow is of a workload as --namespace and --pod say",
+    );
     expect((await draft("")).stderr).toContain("without --namespace only containers");
   });
 

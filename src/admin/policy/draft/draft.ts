@@ -148,11 +148,17 @@ function summaryOf(draft: Draft, recorded: FlowCollection, { switches, values }:
   const label = `${identity.adminTool} label container NAME KEY=VALUE`;
   const note = (isTrue: boolean, text: string) => (isTrue ? [`Note: ${text}`] : []);
   const isWithoutNamespace = values.get("namespace") === undefined;
+  const filters = ["namespace", "pod", "owner", "label"].filter((name) => values.has(name));
   return [
     `Read ${counted(recorded.total, "flow")}${since}`,
     `Drafted ${counted(policies.length, "policy", "policies")} with ${counted(rules, "rule")}: alone they allow ${allowed} of ${counted(flows, "flow")}`,
+    ...note(recorded.total === 0, "no connection was recorded in that time: see --since, and what flows records"),
     ...note(
-      policies.length === 0 && isWithoutNamespace,
+      recorded.total > 0 && flows === 0 && filters.length > 0,
+      `no flow is of a workload as ${filters.map((name) => `--${name}`).join(" and ")} ${filters.length === 1 ? "says" : "say"}`,
+    ),
+    ...note(
+      policies.length === 0 && recorded.total > 0 && isWithoutNamespace,
       "without --namespace only containers without Kubernetes get policies",
     ),
     ...note(denied > 0, `${counted(denied, "denied flow")} not allowed; allow them with --include-denied`),
