@@ -52,7 +52,10 @@ describe("the replica of a node agent on an API server that is started again", (
 
       expect([...ofFirst.wentBack, ...ofSecond.wentBack]).toEqual([]);
       // A server that has just started has not read roles and storage yet, and asks to come back.
-      const requests = audit.requests(user).filter(({ status }) => ![0, 403, 429].includes(status));
+      // This one has no definition of ClusterNetworkPolicy, which is looked for again and again.
+      const requests = audit
+        .requests(user)
+        .filter(({ status, uri }) => ![0, 403, 429].includes(status) && !uri.includes("/clusternetworkpolicies"));
       const streams = requests.filter(({ uri }) => uri.includes("sendInitialEvents=true"));
       const lists = requests.filter(({ verb, uri }) => verb === "list" && !/[?&]limit=1(&|$)/.test(uri));
       expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([watchList === "served" ? 200 : 422]));
