@@ -47,7 +47,7 @@ const TWO_TO_32 = 2 ** 32;
 const NANOSECONDS = 1e6;
 
 /** The kernel's `enum ip_conntrack_status`. */
-export const STATUS = { expected: 1, seenReply: 2, sourceNat: 16, destinationNat: 32 } as const;
+export const STATUS = { expected: 1, seenReply: 2, sourceNat: 16, destinationNat: 32, dying: 512 } as const;
 
 /** Who sends to whom, as the packets of one direction say. Addresses are words in the order of the network; IPv4 has one. */
 export class TrackedTuple {

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { type Ends, told } from "../../../../test/support/tracked-message.ts";
 import type { EndName } from "../../../flows/collector-messages.ts";
 import type { FlowRecord } from "../../../flows/flow-record.ts";
-import type { TrackedMessage } from "../../../linux/conntrack-message.ts";
+import { STATUS, type TrackedMessage } from "../../../linux/conntrack-message.ts";
 import { AddressTexts, EndNames } from "./end-names.ts";
 import { FlowIds } from "./flow-ids.ts";
 import { ConnectionFollower, type FollowLimits } from "./follow-connections.ts";
@@ -272,6 +272,21 @@ describe("ConnectionFollower", () => {
 });
 
 describe("ConnectionFollower, names", () => {
+  test("a full table, when flows are switched on, leaves half of the limit to new connections", () => {
+    begin(LIMITS, 10);
+    const former = Array.from({ length: 30 }, (_, index) =>
+      told({ ...TO_DB, from: `10.0.0.1:${41_000 + index}`, id: 10 + index, start: START - 60 * SECOND }),
+    );
+    look(START, ...former);
+    expect(records(START + SECOND)).toHaveLength(5);
+    for (let index = 0; index < 5; index++)
+      follower.begins(told({ ...TO_DB, from: `10.0.0.1:${42_000 + index}`, id: 50 + index }), START + SECOND + 10);
+    expect(records(START + SECOND + 100)).toHaveLength(5);
+    expect(follower.losses.overLimit).toBe(0);
+    for (let second = 2; second < 7; second++) records(START + second * SECOND);
+    expect(records(START + 7 * SECOND)).toEqual([]);
+  });
+
   test("waits a moment for the names of others, and updates the record when a pod becomes known", () => {
     const out: Ends = { from: "10.0.0.1:40000", to: "203.0.113.5:443" };
     follower.begins(told({ ...out, rules: [["workload egress", 1]] }), START);
@@ -468,6 +483,13 @@ describe("ConnectionFollower, what is recorded", () => {
     const [parent, child, orphan] = records(START + 100);
     expect(child?.relatedTo).toBe(parent?.id ?? "");
     expect(orphan?.relatedTo).toBe("protocol 6 10.0.0.1:9 -> 10.0.0.9:21");
+
+    begin();
+    follower.adopt({ records: [parent, child].flatMap((record) => record ?? []), leftOut: 0 });
+    const related = told({ from: "10.0.0.2:20", to: "10.0.0.1:50000", id: 2, parent: TO_DB, counts: [1, 60, 0, 0] });
+    look(START + SECOND, related);
+    const [continued] = records(START + 2 * SECOND).filter(({ state }) => state === "open");
+    expect(continued).toMatchObject({ id: child?.id ?? "", relatedTo: parent?.id ?? "" });
   });
 });
 
@@ -509,6 +531,13 @@ describe("ConnectionFollower, looks at the table", () => {
     follower.endLook(START + SECOND);
     expect(records(START + 2 * SECOND)).toMatchObject([{ state: "ended" }]);
     records(START + 9 * SECOND);
+    expect(follower.size).toBe(0);
+  });
+
+  test("an entry that leaves the table after its end was told is no record", () => {
+    const dying = told({ ...TO_DB, rules: BOTH });
+    dying.status = STATUS.dying;
+    look(START, dying);
     expect(follower.size).toBe(0);
   });
 

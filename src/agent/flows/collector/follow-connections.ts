@@ -88,7 +88,7 @@ export class ConnectionFollower {
     this.#queue = new RecordQueue({
       ...{ stores: this.#stores, names, rules, texts, ids },
       node: () => this.options.node,
-      mayBegin: (now) => this.#mayBegin(now),
+      mayBeginFound: (now) => this.#mayBegin(now, Math.ceil(this.options.mostPerSecond / 2)),
     });
   }
 
@@ -189,7 +189,8 @@ export class ConnectionFollower {
     const known = store.find(message);
     if (known >= 0) this.#update(store, known, message, now);
     else if (this.#leftOut.has(message.id)) this.#leftOutInLook.add(message.id);
-    else if (!this.#endedInLook.has(message.id)) this.#found(message, now);
+    // Of a dying one, the kernel has told the end before it leaves the table.
+    else if (!this.#endedInLook.has(message.id) && (message.status & STATUS.dying) === 0) this.#found(message, now);
   }
 
   /** The whole table was read. Returns the numbers in the labels of its connections, and of those that are still to be recorded. */
@@ -249,10 +250,10 @@ export class ConnectionFollower {
     for (const number of numbers) this.#numbersInLook?.add(number);
   }
 
-  #mayBegin(now: number): boolean {
+  #mayBegin(now: number, most = this.options.mostPerSecond): boolean {
     const second = Math.floor(now / 1_000);
     if (second !== this.#second) [this.#second, this.#begunInSecond] = [second, 0];
-    if (this.#begunInSecond >= this.options.mostPerSecond) return false;
+    if (this.#begunInSecond >= most) return false;
     this.#begunInSecond += 1;
     return true;
   }

@@ -29,8 +29,8 @@ export interface RecordQueueOptions {
   readonly texts: AddressTexts;
   readonly ids: FlowIds;
   readonly node: () => string;
-  /** Whether one more record is within the limit of this second. */
-  readonly mayBegin: (now: number) => boolean;
+  /** Whether one more record of a connection that the table had first is within its share of the limit of this second. */
+  readonly mayBeginFound: (now: number) => boolean;
 }
 
 /** What an earlier collector knew. */
@@ -84,6 +84,7 @@ export class RecordQueue {
   /** The row goes on with the ID and the names of this record. */
   continue(store: ConnectionStore, row: number, former: FlowRecord): void {
     this.#former[store.family].set(row, { id: former.id, decisions: former.decisions });
+    if (former.relatedTo !== undefined) this.setParent(store, row, former.relatedTo);
     const isLocal = (address: string) => this.options.names.peek(address)?.isLocal === true;
     const endOf = (end: FlowRecord["source"]): NamedEnd => ({ ...endOfRecord(end), isLocal: isLocal(end.address) });
     store.sources[row] = endOf(former.source);
@@ -179,7 +180,7 @@ export class RecordQueue {
     if (!store.hasMark(row, MARK.isHandedOn)) {
       if (!store.hasMark(row, MARK.isNamed)) this.ask(store, row, now);
       const isDue = store.hasMark(row, MARK.isNamed) || age >= NAMES_MILLISECONDS;
-      if (!isDue || (store.hasMark(row, MARK.found) && !isFormer && !this.options.mayBegin(now))) return;
+      if (!isDue || (store.hasMark(row, MARK.found) && !isFormer && !this.options.mayBeginFound(now))) return;
       store.mark(row, MARK.isHandedOn);
       if (!store.hasMark(row, MARK.overLimit)) this.markChanged(store, row);
     }
