@@ -3,11 +3,26 @@ import { CollectorFeed } from "./collector-feed.ts";
 
 const RULE = "shop/db ingress 0";
 
-describe("CollectorFeed.setDenied()", () => {
-  let feed: CollectorFeed;
-  beforeEach(() => {
-    feed = new CollectorFeed({ nameOf: () => ({ kind: "outside" }), resource: () => undefined, changed: () => {} });
+let feed: CollectorFeed;
+beforeEach(() => {
+  feed = new CollectorFeed({ nameOf: () => ({ kind: "outside" }), resource: () => undefined, changed: () => {} });
+});
+
+describe("CollectorFeed.take()", () => {
+  const settings = (mostPerSecond: number) =>
+    ({ node: "one", vxlanPort: 4789, historyMegabytes: 1, historyMilliseconds: 1, mostPerSecond }) as const;
+
+  test("the collector begins when it knows the workloads of its node; later settings come before names", () => {
+    feed.setSettings(settings(1));
+    for (let index = 0; index < 300; index++) feed.addName(`10.0.0.${index}`);
+    expect([1, 2, 3].map(() => feed.take()?.kind)).toEqual(["names", "names", "settings"]);
+    feed.addName("10.0.0.1");
+    feed.setSettings(settings(2));
+    expect([1, 2].map(() => feed.take()?.kind)).toEqual(["settings", "names"]);
   });
+});
+
+describe("CollectorFeed.setDenied()", () => {
   /** What the collector is told when the rules have counted so many in all. */
   const told = (...counts: readonly (readonly [string, number])[]) => {
     feed.setDenied(counts);

@@ -41,6 +41,8 @@ export class CollectorFeed {
     [...STORED_KINDS, ...STORED_STAGED_KINDS].map((kind) => [kind, new Set()]),
   );
   private unansweredCount = 0;
+  /** With its settings the collector begins: by then it must know the workloads of this node, to see what is theirs. */
+  private hasBegun = false;
 
   constructor(private readonly sources: FeedSources) {}
 
@@ -130,7 +132,10 @@ export class CollectorFeed {
 
   /** `undefined`: the collector has been told everything. */
   take(): ToCollector | undefined {
+    const first = this.hasBegun ? undefined : this.takeNames();
+    this.hasBegun = first === undefined;
     return (
+      first ??
       this.takeSettings() ??
       this.takeRules() ??
       this.takeNames() ??

@@ -182,7 +182,8 @@ describe("the part that observes flows", () => {
     const key = `networkPolicies ${NETWORK_POLICY.key(policy.metadata)}`;
     await pollUntil(() => resources().get(key) !== undefined, "the policy to be told");
 
-    expect(told()[0]).toEqual({
+    expect(told().slice(0, 2)).toMatchObject([{ kind: "names" }, { kind: "settings" }]);
+    expect(told()[1]).toEqual({
       kind: "settings",
       settings: {
         ...{ node: "here", vxlanPort: 4789, historyMegabytes: 100, historyMilliseconds: 3_600_000 },
