@@ -70,6 +70,25 @@ describe("the history of flows", () => {
     expect(said.warnings.length).toBeLessThan(30);
   });
 
+  test("a loss is said as long as the history goes back, also after restarts", async () => {
+    const losses = async (history: FlowHistory) =>
+      (await ask(history)).flatMap((answer) => ("losses" in answer ? answer.losses : []))[0];
+    const none = { kernelOverruns: 0, rulesUnknown: 0, overLimit: 0, overCapacity: 0, deniedSuppressed: 0 };
+    const first = open();
+    put(first, 10);
+    first.noteLosses({ ...none, namesUnknown: 1, kernelOverruns: 2 });
+    await first.close();
+    const second = open();
+    expect(await losses(second)).toMatchObject({ kernelOverruns: 2, namesUnknown: 1, overLimit: 0 });
+    expect(second.losses.kernelOverruns).toBe(0);
+    second.noteLosses({ ...none, namesUnknown: 0, kernelOverruns: 3 });
+    expect(await losses(second)).toMatchObject({ kernelOverruns: 5 });
+    await second.close();
+    const third = open();
+    expect(await losses(third)).toMatchObject({ kernelOverruns: 5, namesUnknown: 1 });
+    await third.close();
+  });
+
   test("killed while it writes, it is whole and its sums are those of its records", async () => {
     for (let round = 0; round < 3; round++) {
       const writer = Bun.spawn([process.execPath, WRITER, directory.path, "endless"], { stdout: "pipe" });

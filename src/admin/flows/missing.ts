@@ -37,7 +37,7 @@ const WORDS: readonly (readonly [keyof FlowLosses, (count: number) => string])[]
   ["notLogged", (count) => `${counted(count, "flow")} could not be written to flowLogFile`],
 ];
 
-/** Counted since the collector of the node started, so the numbers are about more than this answer. By what they count. */
+/** Of the whole history of the node, so the numbers are about more than this answer. By what they count. */
 function lossWords(losses: NodeLosses): ReadonlyMap<keyof FlowLosses, string> {
   const counted = WORDS.flatMap(([name, words]) => {
     const count = losses[name] ?? 0;

@@ -20,6 +20,7 @@ import { FlowLog } from "./flow-log.ts";
 import { FlowCounters, type FlowFacts } from "./flow-metrics.ts";
 import { FlowStore, historyPath, isDamage, MOST_ROWS, type StoreLimits, setAside } from "./flow-store.ts";
 import type { Moment } from "./history-age.ts";
+import { addLosses, type CountedLosses } from "./losses.ts";
 import { findRecords } from "./read-records.ts";
 import type { ResourceState } from "./resource-states.ts";
 import { PendingSums } from "./rollups.ts";
@@ -118,14 +119,29 @@ export class FlowHistory implements FlowSink, FlowSource {
     this.running = this.run();
   }
 
+  /** Of this collector. */
   get losses(): FlowLosses {
+    return { ...this.ownLosses, withoutCollector: this.withoutCollector };
+  }
+
+  /** Of earlier collectors too: the history has their records. */
+  private get allLosses(): FlowLosses {
+    const former = this.withStore((store) => store.formerLosses());
+    const all = former === undefined ? this.ownLosses : addLosses(former, this.ownLosses);
+    return { ...all, withoutCollector: this.withoutCollector };
+  }
+
+  private get ownLosses(): CountedLosses {
     return {
       ...this.collectorLosses,
       notStored: this.notStored + this.sums.leftOut,
       notLogged: this.log.notLogged,
       ...(this.staged.notJudged === 0 ? {} : { stagedNotJudged: this.staged.notJudged }),
-      withoutCollector: this.withStore((store) => store.withoutCollector()) ?? 0,
     };
+  }
+
+  private get withoutCollector(): number {
+    return this.withStore((store) => store.withoutCollector()) ?? 0;
   }
 
   put(seen: readonly SeenFlow[], overLimit: readonly FlowRecord[], sums: readonly SummedFlow[] = []): void {
@@ -208,6 +224,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     this.stopping.abort();
     await this.running;
     await this.write();
+    this.withStore((store) => store.setLosses(this.ownLosses));
     this.withStore((store) => store.close(this.moment()));
     this.store = undefined;
     this.log.close();
@@ -226,6 +243,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     const moment = this.moment();
     const { elapsed } = moment;
     if (this.store === undefined && elapsed >= this.due.open) this.openStore();
+    this.withStore((store) => store.setLosses(this.ownLosses));
     await this.write();
     this.withStore((store) => {
       for (let round = 0; round < TIDY_ROUNDS && store.tidy(moment); round++);
@@ -297,7 +315,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     const { node } = this.options;
     if (missed > 0)
       yield { problem: { node, message: `${missed} changes of flows are left out: the reader is too slow` } };
-    yield { losses: { node, ...this.losses } };
+    yield { losses: { node, ...this.allLosses } };
   }
 
   /** What a store answers, problems of the history, and the losses. */
@@ -318,7 +336,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     const damaged = this.withStore((present) => present.noted(DAMAGED));
     if (damaged !== undefined)
       yield { problem: { node, message: `the history begins at ${new Date(damaged).toISOString()}: it was damaged` } };
-    yield { losses: { node, ...this.losses } };
+    yield { losses: { node, ...this.allLosses } };
   }
 
   private async *explain(store: FlowStore, id: string, signal: AbortSignal): AsyncIterable<FlowAnswer> {

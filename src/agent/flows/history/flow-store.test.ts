@@ -344,6 +344,21 @@ describe("FlowStore", () => {
     expect(store.withoutCollector()).toBe(40_000);
   });
 
+  test("knows what earlier collectors have lost, until their records are gone", () => {
+    const lost = { ...store.formerLosses(), overLimit: 7 };
+    const [record] = [flowStream("one", seededRandom(1)).next(START)];
+    store.setLosses(lost);
+    write(record === undefined ? [] : [record], START);
+    expect(store.formerLosses().overLimit).toBe(0);
+    store.abandon();
+    store = open(LIMITS, START + 60_000);
+    expect(store.formerLosses()).toEqual(lost);
+    const later = START + 8 * DAY;
+    while (store.tidy(at(later)));
+    store.sweep(at(later));
+    expect(store.formerLosses().overLimit).toBe(0);
+  });
+
   test("keeps resources as they were", () => {
     const put = (value: string | undefined, since: number, key = "a") => {
       const resource = { kind: "tiers", key, ...(value === undefined ? {} : { value }) };

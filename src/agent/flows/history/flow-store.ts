@@ -1,7 +1,7 @@
 /**
  * The file of the history: a SQLite database that only root may read, never larger than its limit.
  *
- *   history.db           records, each change a new row; roll-ups; states of resources; times without a collector
+ *   history.db           records, each change a new row; roll-ups; states of resources; times without a collector; losses
  *   history.db.damaged   one that could not be read, kept once
  *   switched-off         since when flows are switched off
  *
@@ -15,6 +15,7 @@ import type { FlowRecord } from "../../../flows/flow-record.ts";
 import type { OpenRecords, SeenFlow, SeenResource } from "../flow-sink.ts";
 import { DamagedFile, DICTIONARY_TABLES, dictionarySchema } from "./dictionary.ts";
 import { AGE_SCHEMA, HistoryAge, type Moment } from "./history-age.ts";
+import { type CountedLosses, LOSS_SCHEMA, LossRows } from "./losses.ts";
 import {
   type Dictionaries,
   type FormerRow,
@@ -105,6 +106,9 @@ export class FlowStore {
   private lastPut: number;
   private alive: number | undefined;
   private readonly age: HistoryAge;
+  private readonly lossRows: LossRows;
+  /** Of this collector. */
+  private losses: CountedLosses | undefined;
   /** The time without a collector before this one, while its end is known by the clock only. */
   private gap: { readonly id: number; readonly since: number; until: number } | undefined;
 
@@ -115,6 +119,7 @@ export class FlowStore {
     private readonly opened: Moment,
   ) {
     this.age = new HistoryAge(database, opened.elapsed);
+    this.lossRows = new LossRows(database);
     this.dictionaries = openDictionaries(database);
     this.rows = new RecordRows(database, this.dictionaries, options.node);
     this.rollups = new Rollups(database);
@@ -214,7 +219,9 @@ export class FlowStore {
       contents.removeUnused(oldestSeq, CONTENT_OF_RESOURCES);
       this.rollups.tidy();
       this.age.removeBefore(oldestSeq);
-      this.database.query("DELETE FROM gap WHERE age < ?").run(this.oldestAge() ?? Number.MAX_SAFE_INTEGER);
+      const oldestAge = this.oldestAge() ?? Number.MAX_SAFE_INTEGER;
+      this.database.query("DELETE FROM gap WHERE age < ?").run(oldestAge);
+      this.lossRows.removeBefore(oldestAge);
       // Content may not push all records out: then it is not known any more why older flows were decided as they were.
       if (contents.bytes > CONTENT_SHARE * this.limits.bytes) {
         this.resources.removeBefore(now);
@@ -258,6 +265,16 @@ export class FlowStore {
   recordsAge({ elapsed }: Moment): number {
     const seq = this.oldestSeq();
     return seq === undefined ? 0 : this.age.at(elapsed) - this.age.of(seq);
+  }
+
+  /** What this collector has lost until now: it is stored with what comes next. */
+  setLosses(losses: CountedLosses): void {
+    this.losses = losses;
+  }
+
+  /** What earlier collectors have lost, as far as the history goes back. */
+  formerLosses(): CountedLosses {
+    return this.lossRows.former(this.oldestAge() ?? Number.MAX_SAFE_INTEGER);
   }
 
   note(name: string, value: number): void {
@@ -308,6 +325,7 @@ export class FlowStore {
       forgetAll(this.dictionaries);
       this.rollups.forget();
       this.age.forget();
+      this.lossRows.forget();
       throw isDamage(failure) ? new DamagedFile(messageOf(failure)) : failure;
     }
   }
@@ -327,6 +345,7 @@ export class FlowStore {
   private noteMoment(moment: Moment): void {
     this.note("alive", moment.now);
     this.age.note(moment.elapsed, this.lastSeq);
+    if (this.losses !== undefined) this.lossRows.note(this.losses, this.age.at(moment.elapsed));
     this.correctGap(moment);
   }
 
@@ -437,6 +456,7 @@ function prepare(database: Database, limits: StoreLimits): void {
   limitPages(database, limits);
   if (version === 0) database.transaction(() => database.run(SCHEMA)).immediate();
   else checkFile(database);
+  database.run(LOSS_SCHEMA);
 }
 
 function checkFile(database: Database): void {
