@@ -76,12 +76,12 @@ function follow(mappings: readonly KindMapping[], prefix = PREFIX): Replica<{ re
   return started.note(startReplica(storeWith(mappings), kinds, { signal, clock, random: () => 0, report }));
 }
 
-function put(name: string, spec: object = SPEC): void {
+function put(name: string, spec: object = SPEC, status: object = {}): void {
   const object = {
     apiVersion: "policy.networking.k8s.io/v1alpha2",
     kind: "ClusterNetworkPolicy",
     metadata: { name },
-    spec,
+    ...{ spec, status },
   };
   api.respond({ method: "POST", path: CLUSTER, body: JSON.stringify(object) });
 }
@@ -163,7 +163,8 @@ describe("without the definition", () => {
 });
 
 test("the status of a policy is the only thing that is written to it", async () => {
-  put("web");
+  const other = { type: "Ready", status: "True", lastTransitionTime: "2025-01-01T00:00:00Z" };
+  put("web", SPEC, { conditions: [other] });
   const store = storeWith(orchestratorMapping(() => NOW));
   const key = clusterPolicyStatusKey("web");
   const [found] = (await store.read([{ kind: "prefix", prefix: CLUSTER_POLICY_STATUSES_PREFIX }])).answers.flat();
@@ -173,6 +174,6 @@ test("the status of a policy is the only thing that is written to it", async () 
   expect(asked.at(-1)).toBe(`${CLUSTER}/web/status`);
   expect(api.object(`${CLUSTER}/web`)).toMatchObject({
     spec: SPEC,
-    status: { conditions: [{ type: "Accepted", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" }] },
+    status: { conditions: [other, { type: "Accepted", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" }] },
   });
 });

@@ -14,6 +14,7 @@ import {
   readClusterPolicyStatus,
 } from "../../model/cluster-policy-status.ts";
 import { nameInKey, parseKey, resourceKey } from "../../model/keys.ts";
+import { isObject } from "../../model/shape.ts";
 import type { ApiObject } from "./api.ts";
 import { withDerivedRecords } from "./derived-policies.ts";
 import { type Collection, type KindMapping, type ObjectRecord, readOnly } from "./kind-mapping.ts";
@@ -63,6 +64,7 @@ export function clusterPolicyStatuses(now: () => Date): KindMapping {
       value: JSON.stringify(clusterPolicyStatusOf(object)),
     }),
     ...{ create, remove },
+    neededStatus: (status) => (isObject(status) ? { conditions: status["conditions"] } : {}),
     update: (key, value, existing) => {
       const { wanted } = readClusterPolicyStatus(value, key);
       const { uid, resourceVersion } = existing.metadata;

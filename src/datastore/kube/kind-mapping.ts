@@ -64,6 +64,8 @@ export interface KindMapping {
   readonly order?: "first" | "last";
   /** The object exists before its record does, and after it: a record is a part of it. */
   readonly existsBefore?: true;
+  /** What its writes need of the status of the object that they replace. */
+  readonly neededStatus?: (status: unknown) => object;
   /** The path of the object with this key; `undefined` if there cannot be one. */
   readonly path: (key: string) => string | undefined;
   /** Where the objects with keys below a prefix are: the kind's own prefix, or a longer one. `node`: only its objects are needed. */

@@ -1,6 +1,6 @@
 /**
  * The metadata of objects seen last: a write at the same version needs the UID,
- * and what others added to the object. Bounded; what is not known is read again.
+ * and what others added to the object, of some kinds in their status too. Bounded; what is not known is read again.
  */
 import type { ApiObject } from "./api.ts";
 
@@ -9,10 +9,11 @@ const OBJECTS_KNOWN = 4_096;
 export class KnownObjects {
   private readonly objects = new Map<string, ApiObject>();
 
-  remember(key: string, { metadata }: ApiObject): void {
+  /** `status`: what a write needs of it. */
+  remember(key: string, { metadata }: ApiObject, status?: unknown): void {
     const { managedFields: _, ...rest } = metadata;
     this.objects.delete(key);
-    this.objects.set(key, { metadata: rest });
+    this.objects.set(key, { metadata: rest, ...(status === undefined ? {} : { status }) });
     const [oldest] = this.objects.keys();
     if (this.objects.size > OBJECTS_KNOWN && oldest !== undefined) this.objects.delete(oldest);
   }

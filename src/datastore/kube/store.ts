@@ -188,7 +188,7 @@ class KubeDatastore implements Datastore {
     const record = mapping.record(object);
     if (record === undefined) return undefined;
     const { key, value } = record;
-    this.known.remember(key, object);
+    this.known.remember(key, object, mapping.neededStatus?.(object["status"]));
     if (value === undefined) return undefined;
     const entry = { key, value, revision: object.metadata.resourceVersion };
     this.means.observer?.saw(entry);
