@@ -42,6 +42,11 @@ describe("convertClusterPolicy()", () => {
       { pods: { namespaceSelector: {}, podSelector: { matchLabels: { b: "2" } } } },
       { selector: `${POD} && b == '2'`, namespaceSelector: "all()" },
     ],
+    // The definition does not require it; without it: all namespaces.
+    [
+      { pods: { podSelector: { matchLabels: { b: "2" } } } },
+      { selector: `${POD} && b == '2'`, namespaceSelector: "all()" },
+    ],
   ])("selects the pods of %j", (subject, selected) => {
     expect(convert({ subject }).spec).toMatchObject(selected);
     expect(ingressOf({ from: [subject] })).toEqual([{ action: "Allow", source: selected }]);
@@ -108,6 +113,9 @@ describe("convertClusterPolicy()", () => {
     [{ to: [{ networks: [] }] }],
     [{ to: [{ networks: ["here"] }] }],
     [{ to: EVERYBODY, somethingNew: 1 }],
+    // Only the experimental definition refuses these.
+    [{ to: [{ networks: ["10.0.0.0/8"] }], protocols: [{ destinationNamedPort: "web" }] }],
+    [{ to: [...EVERYBODY, { nodes: {} }], protocols: [{ tcp: {} }, { destinationNamedPort: "web" }] }],
     [{ to: EVERYBODY, protocols: [{}] }],
     [{ to: EVERYBODY, protocols: [{ icmp: {} }] }],
     [{ to: EVERYBODY, protocols: [{ tcp: { destinationPort: {} } }] }],
@@ -124,17 +132,20 @@ describe("convertClusterPolicy()", () => {
     expect(egressOf({ action: "Shout", to: EVERYBODY })).toEqual([{ action: "Deny" }]);
   });
 
-  test.each([[{ subject: {} }], [{ subject: { other: {} } }], [{ tier: "Middle" }], [{ priority: "high" }]])(
-    "of a policy with %j only the Deny rules count, for all pods if it is unknown for whom",
-    (spec) => {
-      const rules = ["Accept", "Deny", "Pass"].map((action) => ({ action, from: EVERYBODY }));
-      const { tier, selector, ingress } = convert({ ...spec, ingress: rules }).spec;
+  test.each([
+    [{ subject: {} }],
+    [{ subject: { other: {} } }],
+    [{ tier: "Middle" }],
+    [{ priority: "high" }],
+    [{ somethingNew: {} }],
+  ])("of a policy with %j only the Deny rules count, for all pods if it is unknown for whom", (spec) => {
+    const rules = ["Accept", "Deny", "Pass"].map((action) => ({ action, from: EVERYBODY }));
+    const { tier, selector, ingress } = convert({ ...spec, ingress: rules }).spec;
 
-      expect({ tier, selector }).toEqual({ tier: "kube-admin", selector: POD });
-      expect(ingress).toEqual([{ action: "Deny", source: ALL_PODS }]);
-      expect(problemOf(spec)).toBeDefined();
-    },
-  );
+    expect({ tier, selector }).toEqual({ tier: "kube-admin", selector: POD });
+    expect(ingress).toEqual([{ action: "Deny", source: ALL_PODS }]);
+    expect(problemOf(spec)).toBeDefined();
+  });
 });
 
 test("a policy is shown under the name that its author knows", () => {

@@ -87,8 +87,9 @@ interface Scope {
 }
 
 /** If it is unknown whom the policy selects, it selects all pods; at an unknown place it is evaluated first. */
-function scopeOf({ tier, priority, subject }: Fields, problems: string[]): Scope {
+function scopeOf({ tier, priority, subject, ingress: _, egress: __, ...others }: Fields, problems: string[]): Scope {
   const before = problems.length;
+  for (const field of Object.keys(others)) problems.push(`${field}: is not known, so that only its Deny rules count`);
   const known = typeof tier === "string" ? TIERS[tier] : undefined;
   if (known === undefined) problems.push(`tier: ${quoted(tier)} is not known, so that only its Deny rules count`);
   const isOrder = typeof priority === "number" && Number.isInteger(priority) && priority >= 0;
@@ -140,7 +141,10 @@ function convertRule(given: unknown, direction: Direction, note: (problem: strin
       return [];
     });
   const metadata = metadataOf(rule);
-  return convertProtocols(listIn(rule, "protocols")).flatMap(({ protocol, ports }) =>
+  const protocols = listIn(rule, "protocols");
+  if (protocols.some(isNamedPort) && givenPeers.some((peer) => !isOfPods(peer)))
+    throw new Unconvertible("only pods have ports with a destinationNamedPort");
+  return convertProtocols(protocols).flatMap(({ protocol, ports }) =>
     peers.map((peer): PolicyRule => {
       const withPorts = ports.length === 0 ? {} : { ports: [...ports] };
       const destination = direction === "ingress" ? withPorts : { ...peer, ...withPorts };
@@ -160,6 +164,14 @@ const RULE_NAME = `${identity.labelPrefix}rule`;
 
 function metadataOf({ name }: Fields): Pick<PolicyRule, "metadata"> {
   return typeof name === "string" && name !== "" ? { metadata: { annotations: { [RULE_NAME]: name } } } : {};
+}
+
+function isNamedPort(protocol: unknown): boolean {
+  return isObject(protocol) && isGiven(protocol["destinationNamedPort"]);
+}
+
+function isOfPods(peer: unknown): boolean {
+  return isObject(peer) && INGRESS_PEERS.some((field) => isGiven(peer[field]));
 }
 
 const INGRESS_PEERS = ["namespaces", "pods"] as const;
@@ -183,7 +195,8 @@ function convertPods({ namespaces, pods }: Fields): Required<Pick<EntityRule, "s
   if (isGiven(namespaces)) return { selector: IS_POD, namespaceSelector: namespacesOf(namespaces) };
   const { podSelector, namespaceSelector } = fieldsOf(pods, "pods", ["podSelector", "namespaceSelector"]);
   const selector = joined([IS_POD, ...convertLabelSelector(podSelector)]);
-  return { selector, namespaceSelector: namespacesOf(namespaceSelector) };
+  // Unlike the other one it is optional.
+  return { selector, namespaceSelector: namespacesOf(namespaceSelector ?? {}) };
 }
 
 function namespacesOf(selector: unknown): string {
