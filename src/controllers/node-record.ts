@@ -1,5 +1,6 @@
 /**
- * Our records of the orchestrator's nodes (etcd): they have the labels of the node, and go when it is gone.
+ * Our records of the orchestrator's nodes (etcd): they have the labels and the external addresses of the node, and go when it is
+ * gone.
  *
  * An annotation holds the labels that were copied last: one that disappears there disappears here, and labels that users
  * set here stay. A record that does not name a node of the orchestrator belongs to another host, and is left alone. What a
@@ -10,6 +11,7 @@ import { sharesOfGone } from "../ipam/leaks/cluster-records.ts";
 import { resourceKey } from "../model/keys.ts";
 import { NODE } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
+import { isExternal } from "../model/node-members.ts";
 import { orchestratorReference } from "../model/node-reference.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
@@ -76,11 +78,11 @@ export class NodeRecordController implements Controller {
       };
     }
     if (!this.syncsLabels) return undefined;
-    const wanted = withLabels(held.value, node.metadata.labels ?? {});
+    const wanted = withExternal(withLabels(held.value, node.metadata.labels ?? {}), node);
     if (Bun.deepEquals(wanted, held.value)) return undefined;
     return {
       changes: [{ kind: "update", key, value: NODE.codec.write(wanted), revision: held.revision }],
-      reason: `copied the labels of node ${held.value.metadata.name}`,
+      reason: `copied the labels and external addresses of node ${held.value.metadata.name}`,
     };
   }
 }
@@ -98,6 +100,14 @@ function withLabels(node: Node, labels: Labels): Node {
       annotations: { ...annotations, [SYNCED_ANNOTATION]: synced },
     },
   };
+}
+
+/** The agent lists the others, which it finds on its host. */
+function withExternal(node: Node, { spec: { addresses: reported = [] } }: Node): Node {
+  const { addresses = [], ...spec } = node.spec;
+  const external = reported.filter(isExternal);
+  if (Bun.deepEquals(addresses.filter(isExternal), external)) return node;
+  return { ...node, spec: { ...spec, addresses: [...addresses.filter((each) => !isExternal(each)), ...external] } };
 }
 
 /** What cannot be read was not copied by us: the labels stay. */

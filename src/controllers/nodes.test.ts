@@ -52,6 +52,24 @@ describe("the records of nodes", () => {
     await site.until(KEY, (found) => found.metadata.labels.zone === "a");
   });
 
+  test("get the external addresses of the orchestrator's node, and keep those of the host", async () => {
+    const own = { address: "192.0.2.1/24", type: "InternalIP" };
+    const external = (address: string) => ({ address, type: "ExternalIP" });
+    const listed = async () => (await site.record(KEY)).spec.addresses;
+    await site.putRecord(KEY, record({}, { addresses: [own] }));
+    await site.putObject(
+      OBJECT_KEY,
+      object({}, { addresses: [{ ...own, address: "192.0.2.1" }, external("198.51.100.1")] }),
+    );
+    site.start();
+    await site.until(KEY, ({ spec }) => spec.addresses.length === 2);
+    expect(await listed()).toEqual([own, external("198.51.100.1")]);
+
+    await site.putObject(OBJECT_KEY, object({ zone: "a" }));
+    await site.until(KEY, ({ metadata }) => metadata.labels.zone === "a");
+    expect(await listed()).toEqual([own]);
+  });
+
   test("keep their labels if the sync is disabled", async () => {
     await site.putRecord(KEY, record({}));
     await site.putObject(OBJECT_KEY, object({ zone: "a" }));

@@ -29,7 +29,14 @@ export function nodeLabels({
   return { ...Object.fromEntries(own), [MARK]: name };
 }
 
-/** Those that its kubelet or its administrator has reported, each once; not those of its tunnels. */
+type ListedAddress = NonNullable<Node["spec"]["addresses"]>[number];
+
+/** The provider translates it: no interface of the node has it. */
+export function isExternal({ type }: ListedAddress): boolean {
+  return type === "ExternalIP";
+}
+
+/** Those that its kubelet or its administrator has reported, each once, also external ones; not those of its tunnels. */
 export function nodeAddresses({ spec: { addresses = [], bgp = {} } }: Pick<Node, "spec">): readonly Address[] {
   const texts = [...addresses.map(({ address }) => address), bgp.ipv4Address, bgp.ipv6Address];
   const read = texts.flatMap((text = "") => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);

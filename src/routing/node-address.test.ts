@@ -143,10 +143,10 @@ describe("nodeAddresses()", () => {
     const settings = { ...FIRST, ipv4AddressDetection: "interface=eth1" };
     const found = nodeAddresses(undefined, settings, () => ({ addresses: all }));
 
-    expect(withNodeAddresses({}, found, all).addresses?.map(({ address }) => address)).toEqual([
-      "10.1.0.5/24",
-      "fd00::5/64",
-      "10.0.0.5/24",
-    ]);
+    const listed = ["10.1.0.5/24", "fd00::5/64", "10.0.0.5/24"];
+    expect(withNodeAddresses({}, found, all).addresses?.map(({ address }) => address)).toEqual(listed);
+    const before = ["InternalIP", "ExternalIP"].map((type, index) => ({ address: `192.0.2.${index}`, type }));
+    const after = withNodeAddresses({ addresses: before }, found, all);
+    expect(after.addresses?.map(({ address }) => address)).toEqual([...listed, "192.0.2.1"]);
   });
 });

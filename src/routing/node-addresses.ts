@@ -5,6 +5,7 @@ import type { HostAddress, HostLink } from "../linux/rtnetlink/host-addresses.ts
 import { parseAddressDetection } from "../model/address-detection.ts";
 import type { Node } from "../model/node.ts";
 import type { NodeAgentSettings } from "../model/node-agent-configuration.ts";
+import { isExternal } from "../model/node-members.ts";
 import { chooseNodeAddress, type HostFacts, isOfHost } from "./node-address.ts";
 
 export type DetectionSettings = Pick<NodeAgentSettings, "ipv4AddressDetection" | "ipv6AddressDetection">;
@@ -90,8 +91,9 @@ export function withNodeAddresses(
   { bgp, found }: Pick<NodeAddresses, "bgp" | "found">,
   all: readonly HostAddress[],
 ): Node["spec"] {
-  const { bgp: _, ...others } = spec;
-  return { ...others, ...(bgp === undefined ? {} : { bgp }), addresses: listed(found, all) };
+  const { bgp: _, addresses = [], ...others } = spec;
+  const external = addresses.filter(isExternal);
+  return { ...others, ...(bgp === undefined ? {} : { bgp }), addresses: [...listed(found, all), ...external] };
 }
 
 /** Those of the links with a default route, or of all links to other hosts if there is none; before them the ones that were found. */

@@ -4,6 +4,7 @@ import { formatAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { Node } from "../../model/node.ts";
+import { isExternal } from "../../model/node-members.ts";
 import type { ServiceAddresses } from "../../model/service-addresses.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 
@@ -22,7 +23,7 @@ export function nodeAddresses({ spec }: Node): readonly string[] {
   const all = [
     ...[bgp?.ipv4Address, bgp?.ipv6Address, bgp?.ipv4IPIPTunnelAddr, ipv4VXLANTunnelAddr, ipv6VXLANTunnelAddr],
     ...[wireguard?.interfaceIPv4Address, wireguard?.interfaceIPv6Address],
-    ...addresses.map(({ address }) => address),
+    ...addresses.filter((each) => !isExternal(each)).map(({ address }) => address),
   ];
   return [...new Set(all.flatMap((text) => (text === undefined ? [] : canonical(text))))];
 }

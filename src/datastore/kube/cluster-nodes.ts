@@ -7,6 +7,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { parseAddress } from "../../ip/address.ts";
 import { formatPrefix, parsePrefix } from "../../ip/prefix.ts";
 import { podCidrsIn } from "../../kube/orchestrator-node.ts";
 import { nameInKey, parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
@@ -35,6 +36,9 @@ export const clusterNodes: KindMapping = {
     const fix = `a kubelet creates it; if that is not the name of this host in the cluster, set "nodename" in the network config`;
     throw notOurs(key, "create", fix);
   },
+  neededStatus: (status) => ({
+    addresses: [...reportedAddresses(status, "InternalIP"), ...reportedAddresses(status, "ExternalIP")],
+  }),
   update: annotate,
   remove: (key) => {
     throw notOurs(key, "delete", `delete it with "kubectl delete node"`);
@@ -50,7 +54,7 @@ function pathOf(key: string): string | undefined {
 function nodeOf({ metadata, status, spec: assigned }: ApiObject) {
   const { name, uid, creationTimestamp, labels = {} } = metadata;
   const { [SPEC]: spec, ...annotations } = metadata.annotations ?? {};
-  const { podCIDRs: claimed, ...recorded } = specIn(spec);
+  const { podCIDRs: claimed, addresses, ...recorded } = specIn(spec);
   const podCIDRs = splitPodCidrs(claimed, assigned);
   const others = {
     ...kubeletStatusOf(status),
@@ -61,8 +65,8 @@ function nodeOf({ metadata, status, spec: assigned }: ApiObject) {
     kind: "Node",
     metadata: { name, uid, creationTimestamp, labels, annotations },
     spec: {
-      ...reportedAddresses(status),
       ...recorded,
+      ...addressesField(addresses, status),
       ...(podCIDRs.counted.length === 0 ? {} : { podCIDRs: podCIDRs.counted }),
     },
     ...(Object.keys(others).length === 0 ? {} : { status: others }),
@@ -92,22 +96,31 @@ function canonical(text: string): string {
 function kubeletStatusOf(status: unknown): object {
   const { nodeInfo } = isObject(status) ? status : {};
   const { machineID } = isObject(nodeInfo) ? nodeInfo : {};
-  const addresses = internalAddressesIn(status).flatMap(({ address }) => (typeof address === "string" ? address : []));
+  const internal = reportedAddresses(status, "InternalIP");
+  const addresses = internal.flatMap(({ address }) => (typeof address === "string" ? address : []));
   return {
     ...(typeof machineID === "string" && machineID !== "" ? { kubeletMachineID: machineID } : {}),
     ...(addresses.length === 0 ? {} : { kubeletAddresses: addresses }),
   };
 }
 
-/** What the kubelet reported; nothing if it has not yet. */
-function reportedAddresses(status: unknown): object {
-  const internal = internalAddressesIn(status);
-  return internal.length === 0 ? {} : { addresses: internal.map(({ address, type }) => ({ address, type })) };
+/** Those of the record, or else what the kubelet reported; absent if there are none. Nobody else knows the external ones. */
+function addressesField(recorded: unknown, status: unknown): object {
+  const [internal, external] = [reportedAddresses(status, "InternalIP"), externalAddresses(status)];
+  const listed = recorded ?? (internal.length + external.length === 0 ? undefined : internal);
+  if (!Array.isArray(listed)) return listed === undefined ? {} : { addresses: listed };
+  return { addresses: [...listed, ...external] };
 }
 
-function internalAddressesIn(status: unknown) {
+function externalAddresses(status: unknown): readonly object[] {
+  // A provider may report a name there.
+  return reportedAddresses(status, "ExternalIP").filter(({ address }) => parseAddress(String(address)) !== undefined);
+}
+
+function reportedAddresses(status: unknown, wanted: "InternalIP" | "ExternalIP") {
   const { addresses } = isObject(status) ? status : {};
-  return Array.isArray(addresses) ? addresses.filter(isObject).filter(({ type }) => type === "InternalIP") : [];
+  const all = Array.isArray(addresses) ? addresses.filter(isObject) : [];
+  return all.filter(({ type }) => type === wanted).map(({ address, type }) => ({ address, type }));
 }
 
 function specIn(text: string | undefined): Readonly<Record<string, unknown>> {
@@ -122,8 +135,11 @@ function specIn(text: string | undefined): Readonly<Record<string, unknown>> {
 /** Without the addresses that the kubelet reports: they would be old soon. */
 function ownSpec(spec: unknown, status: unknown): object {
   const { addresses, ...own } = isObject(spec) ? spec : {};
-  const isReported = Bun.deepEquals({ addresses }, reportedAddresses(status));
-  return addresses === undefined || isReported ? own : { ...own, addresses };
+  const isReported = Bun.deepEquals({ addresses }, addressesField(undefined, status));
+  if (addresses === undefined || isReported) return own;
+  const external = externalAddresses(status);
+  const isExternal = (address: unknown) => external.some((each) => Bun.deepEquals(each, address));
+  return { ...own, addresses: Array.isArray(addresses) ? addresses.filter((each) => !isExternal(each)) : addresses };
 }
 
 function annotate(key: string, value: string, existing: ApiObject): Writing {

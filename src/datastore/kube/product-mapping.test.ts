@@ -218,6 +218,29 @@ describe("the node of the cluster", () => {
     });
   });
 
+  test("has the external addresses that are reported, besides others, and stores none of them", async () => {
+    const key = resourceKey("nodes", { name: "n3" });
+    const external = { address: "198.51.100.3", type: "ExternalIP" };
+    const internal = { address: "192.0.2.3", type: "InternalIP" };
+    const names = { type: "ExternalIP", address: "n3.example.org" };
+    await make("/api/v1/nodes", { metadata: { name: "n3" }, status: { addresses: [internal, external, names] } });
+    const addresses = async () => JSON.parse((await readOne(key))?.value ?? "").spec.addresses;
+    const write = async (listed: readonly object[]) => {
+      const before = await readOne(key);
+      const node = JSON.parse(before?.value ?? "");
+      const value = JSON.stringify({ ...node, spec: { ...node.spec, bgp: {}, addresses: listed } });
+      return store.commit([{ kind: "update", key, value, revision: before?.revision ?? "" }]);
+    };
+    expect(await addresses()).toEqual([internal, external]);
+
+    await write(await addresses());
+    expect(api.object("/api/v1/nodes/n3")?.metadata.annotations?.[NODE_SPEC]).toBe('{"bgp":{}}');
+    const own = { address: "192.0.2.9/24", type: "InternalIP" };
+    await write([own, external]);
+    expect(api.object("/api/v1/nodes/n3")?.metadata.annotations?.[NODE_SPEC]).not.toContain("198.51.100.3");
+    expect(await addresses()).toEqual([own, external]);
+  });
+
   test("has the pod CIDRs of its annotation that the orchestrator has assigned to it, and names the others", async () => {
     const podCIDRs = ["10.244.1.0/24", "fd00:0:0::/80", "10.244.2.0/24"];
     const annotations = { [NODE_SPEC]: JSON.stringify({ podCIDRs }) };

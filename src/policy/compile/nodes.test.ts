@@ -85,6 +85,16 @@ describe("a rule that selects nodes", () => {
     expect(["10.0.0.1", "192.0.2.3"].map((to) => verdicts(compiler, resources, to))).toEqual([ALLOWED, ALLOWED]);
   });
 
+  test("matches their external addresses too", () => {
+    const addresses = ["192.0.2.1", "198.51.100.1"].map((address, index) => ({
+      ...{ address, type: index === 0 ? "InternalIP" : "ExternalIP" },
+    }));
+    const both = node.make({ name: "one" }, { addresses });
+    const resources = clusterWith(peer({}), [both]);
+
+    expect(verdicts(compiled(resources, [both]), resources, "198.51.100.1")).toEqual(DENIED);
+  });
+
   test("follows their labels and addresses, by elements alone", () => {
     const rule = peer({ matchLabels: { disk: "ssd" } });
     const compiler = compiled(clusterWith(rule, [ONE]), [ONE]);

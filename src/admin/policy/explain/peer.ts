@@ -9,6 +9,7 @@ import type { HostEndpoint } from "../../../model/host-endpoint.ts";
 import { HOST_ENDPOINT } from "../../../model/kinds.ts";
 import { nearestName } from "../../../model/nearest-name.ts";
 import type { Node } from "../../../model/node.ts";
+import { isExternal } from "../../../model/node-members.ts";
 import type { WorkloadEndpoint } from "../../../model/workload-endpoint.ts";
 import { quoted } from "../../../quote.ts";
 import { namedBy, workloadNames } from "../../kinds/workload-names.ts";
@@ -226,7 +227,7 @@ export function nodeAddresses({ spec }: Node): readonly Address[] {
     bgp?.ipv4IPIPTunnelAddr,
     ipv4VXLANTunnelAddr,
     ipv6VXLANTunnelAddr,
-    ...addresses.map(({ address }) => address),
+    ...addresses.filter((each) => !isExternal(each)).map(({ address }) => address),
   ].flatMap((text) => (text === undefined ? [] : (parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [])));
 }
 
