@@ -229,7 +229,7 @@ describe("policy with the orchestrator's API as the datastore", () => {
   /** The API has no definition of this kind: cluster-network-policy.test.ts. */
   const isUndefined = ({ resource }: Permission) => resource === "clusternetworkpolicies";
 
-  /** Staged policies are followed only while flows are recorded: test/kube/flow-api.test.ts. */
+  /** Staged policies are followed only while flows are recorded: test/install/installed-flows.ts. */
   const isOfFlows = ({ resource }: Permission) => resource.startsWith("staged");
 
   testSite("its role has exactly the permissions that it needs", () => {
