@@ -107,8 +107,8 @@ function parseLine(text: string): unknown {
   }
 }
 
-/** Besides what JSON escapes: line breaks of Unicode, and control characters of terminals. */
-const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
+/** Besides what JSON escapes: line breaks of Unicode, control characters of terminals, and what turns the direction of text. */
+const CONTROLS = /[\u2028\u2029\p{Cc}\p{Bidi_Control}]/gu;
 
 /** One line of JSON, whatever names and labels contain. */
 export function flowLine(value: FlowAnswer | FlowRecord): string {

@@ -27,10 +27,13 @@ const api: Pick<KubeClient, "request"> = {
   },
 };
 
+/** Erases the line of a terminal, breaks it, and turns its direction. */
+const HOSTILE = "\u009b2K\u2028\u202e";
+
 /** Goes on until nobody reads. */
 async function* endless(_question: unknown, _reader: Reader, signal: AbortSignal): AsyncIterable<FlowAnswer> {
   for (let index = 0; !signal.aborted; index++) {
-    yield { problem: { message: `${index}` } };
+    yield { problem: { message: `${index}${HOSTILE}` } };
     await Bun.sleep(10);
   }
 }
@@ -66,7 +69,7 @@ afterAll(() => {
 });
 
 /** Resolves when the answer has ended. */
-function follow(parameters: string, ifLine: () => void, user = "anna"): Promise<number> {
+function follow(parameters: string, ifLine: (bytes: Buffer) => void, user = "anna"): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const asked = httpsRequest(
     {
@@ -98,6 +101,19 @@ test.each([
   expect(await ended).toBe(200);
   expect(lines).toBeGreaterThanOrEqual(20);
   may[right] = true;
+});
+
+test("sends no control character, whatever a node says", async () => {
+  let text = "";
+  const answer = follow("watch=true", (bytes) => {
+    text += bytes;
+    if (text.split("\n").length > 3) may.read = false;
+  });
+  expect(await answer).toBe(200);
+  may.read = true;
+
+  expect(JSON.parse(text.split("\n")[0] ?? "")).toEqual({ problem: { message: `0${HOSTILE}` } });
+  expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
 });
 
 test("refuses a reader without the right", async () => {

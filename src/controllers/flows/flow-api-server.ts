@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
-import type { FlowAnswer, FlowQuestion } from "../../flows/flow-answer.ts";
+import { type FlowAnswer, type FlowQuestion, flowLine } from "../../flows/flow-answer.ts";
 import { FlowQueryError } from "../../flows/flow-query.ts";
 import { readFlowRequest } from "../../flows/flow-request.ts";
 import { type AccessReviews, CallerSight, mayListPolicies, readingFlows } from "./access-reviews.ts";
@@ -241,7 +241,7 @@ async function sendLines(
   for await (const answer of answers) {
     if (response.destroyed) return;
     start();
-    if (!response.write(`${JSON.stringify(answer)}\n`)) await drained(response);
+    if (!response.write(flowLine(answer))) await drained(response);
   }
   if (!response.headersSent) throw new Refusal(404, "no flow with this ID that you may see is kept");
   response.end();
