@@ -6,6 +6,7 @@ import type { FlowEnd, FlowRecord } from "./flow-record.ts";
 import {
   mergedRollups,
   namespacesIn,
+  type PolicyRights,
   readSight,
   seesEverything,
   sightText,
@@ -225,6 +226,9 @@ describe("visibleRollup()", () => {
   });
 });
 
+const EVERY_POLICY: PolicyRights = { of: () => true, clusterPolicies: true };
+const CLUSTER_POLICY = { title: "ClusterNetworkPolicy every-pod", tier: "kube-admin", outcome: "no match" };
+
 describe("visibleExplanation()", () => {
   const flow = fc.sample(
     record.filter(({ backend }) => backend === undefined),
@@ -235,19 +239,20 @@ describe("visibleExplanation()", () => {
     ...{ direction, namespace, of: `${namespace}/x`, verdict: "denied", reason: "r; judged on node n-1, not on n-2" },
     policies: [{ title: `NetworkPolicy ${namespace}/p`, tier: "default", outcome: "no match" }],
   });
+  const ingress = side("ingress", "ns-blue");
   const explanation: FlowExplanation = {
     flow: {
       ...flow,
       // The rules of the sample are of other namespaces.
       ...{ decisions: [], node: "n-2", source: endOf("a", "pod", "ns-red"), destination: endOf("b", "pod", "ns-blue") },
     },
-    sides: [side("egress", "ns-red"), side("ingress", "ns-blue")],
+    sides: [side("egress", "ns-red"), { ...ingress, policies: [CLUSTER_POLICY, ...ingress.policies] }],
     missing: ["about ns-blue"],
   };
 
   test("has the sides of visible ends alone", () => {
     const given = { ...NOTHING, podsOf: new Set(["ns-red"]) };
-    const visible = visibleExplanation(explanation, given, () => true);
+    const visible = visibleExplanation(explanation, given, EVERY_POLICY);
 
     expect(visible?.sides?.map(({ direction, reason }) => [direction, reason])).toEqual([["egress", "r"]]);
     expect(JSON.stringify(visible)).not.toContain("ns-blue");
@@ -256,12 +261,13 @@ describe("visibleExplanation()", () => {
 
   test("has no side whose policies the reader may not list", () => {
     const given = { everyPod: true, nodes: true, podsOf: new Set<string>() };
-    const sidesFor = (mayList: (namespace: string | undefined) => boolean) =>
-      visibleExplanation(explanation, given, mayList)?.sides?.map(({ direction }) => direction);
+    const sidesFor = (rights: Partial<PolicyRights>) =>
+      visibleExplanation(explanation, given, { ...EVERY_POLICY, ...rights })?.sides?.map(({ direction }) => direction);
 
-    expect(sidesFor(() => true)).toEqual(["egress", "ingress"]);
-    expect(sidesFor((namespace) => namespace !== "ns-blue")).toEqual(["egress"]);
-    expect(sidesFor((namespace) => namespace !== undefined)).toEqual([]);
-    expect(visibleExplanation(explanation, NOTHING, () => true)).toBeUndefined();
+    expect(sidesFor({})).toEqual(["egress", "ingress"]);
+    expect(sidesFor({ of: (namespace) => namespace !== "ns-blue" })).toEqual(["egress"]);
+    expect(sidesFor({ of: (namespace) => namespace !== undefined })).toEqual([]);
+    expect(sidesFor({ clusterPolicies: false })).toEqual(["egress"]);
+    expect(visibleExplanation(explanation, NOTHING, EVERY_POLICY)).toBeUndefined();
   });
 });

@@ -191,19 +191,25 @@ export function mergedRollups(rollups: readonly FlowRollup[]): readonly FlowRoll
   return [...merged.values()];
 }
 
-/**
- * As `visibleFlow`. `mayListPolicies`: of a namespace, `undefined`: those without one; the reasoning of a side names policies of both.
- */
+/** Which policies a reader may list. */
+export interface PolicyRights {
+  /** Of a namespace; `undefined`: global ones. The reasoning of a side names policies of both. */
+  readonly of: (namespace: string | undefined) => boolean;
+  readonly clusterPolicies: boolean;
+}
+
+/** As `visibleFlow`. */
 export function visibleExplanation(
   { flow, sides, missing }: FlowExplanation,
   sight: Sight,
-  mayListPolicies: (namespace: string | undefined) => boolean,
+  rights: PolicyRights,
 ): FlowExplanation | undefined {
   const visible = visibleFlow(flow, sight);
   if (visible === undefined) return undefined;
   if (sides === undefined) return { flow: visible, missing: seesEverything(sight) ? missing : [] };
-  const shown = sides.filter(({ direction, namespace }) => {
-    if (!mayListPolicies(undefined) || (namespace !== undefined && !mayListPolicies(namespace))) return false;
+  const shown = sides.filter(({ direction, namespace, policies }) => {
+    if (!rights.of(undefined) || (namespace !== undefined && !rights.of(namespace))) return false;
+    if (!rights.clusterPolicies && policies.some(isClusterPolicy)) return false;
     const end = direction === "egress" ? flow.source : (flow.backend ?? flow.destination);
     return namespace === undefined ? sight.nodes : mayList({ ...end, namespace }, sight);
   });
@@ -214,6 +220,10 @@ export function visibleExplanation(
     // What is missing, and where judge and kernel disagree, names both ends.
     missing: isWhole && seesEverything(sight) ? missing : [NOT_SHOWN],
   };
+}
+
+function isClusterPolicy({ title }: { readonly title: string }): boolean {
+  return title.startsWith("ClusterNetworkPolicy ");
 }
 
 /** The reason of a side that another node judges names both nodes. */

@@ -155,7 +155,7 @@ export function readingFlows(resource: string, verb: Attributes["verb"], namespa
   return { verb, group: FLOWS_API.group, resource, ...(namespace === undefined ? {} : { namespace }) };
 }
 
-/** All kinds of policies in the namespace, or all of those without one. */
+/** All kinds of policies in the namespace, or the global ones of this product. */
 export async function mayListPolicies(
   reviews: AccessReviews,
   caller: Caller,
@@ -174,4 +174,9 @@ export async function mayListPolicies(
     ),
   );
   return answers.every((allowed) => allowed);
+}
+
+/** Those of Kubernetes, which have no namespace. */
+export function mayListClusterPolicies(reviews: AccessReviews, caller: Caller): Promise<boolean> {
+  return reviews.may(caller, { verb: "list", group: "policy.networking.k8s.io", resource: "clusternetworkpolicies" });
 }

@@ -67,10 +67,12 @@ async function untilAborted(signal: AbortSignal): Promise<void> {
   await promise;
 }
 
+const EVERY_POLICY = { mayListPolicies: async () => true, mayListClusterPolicies: async () => true };
+
 function readerOf(namespaces: readonly string[]): Reader {
   const sight: Sight = { everyPod: false, nodes: false, podsOf: new Set(namespaces) };
   return {
-    ...{ seesEverything: () => false, seesNodes: () => false, mayListPolicies: async () => true },
+    ...{ seesEverything: () => false, seesNodes: () => false, ...EVERY_POLICY },
     ...{ sightFor: async () => sight, wholeSight: async () => sight, onReview: NEVER_REVIEWED },
   };
 }
@@ -78,7 +80,7 @@ function readerOf(namespaces: readonly string[]): Reader {
 const NEVER_REVIEWED = () => ({ [Symbol.dispose]: () => {} });
 const OF_RED = readerOf(["red"]);
 const OF_ALL: Reader = {
-  ...{ seesEverything: () => true, seesNodes: () => true, mayListPolicies: async () => true },
+  ...{ seesEverything: () => true, seesNodes: () => true, ...EVERY_POLICY },
   sightFor: async () => ({ everyPod: true, nodes: true, podsOf: new Set<string>() }),
   wholeSight: async () => ({ everyPod: true, nodes: true, podsOf: new Set<string>() }),
   onReview: NEVER_REVIEWED,

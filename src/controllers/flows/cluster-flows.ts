@@ -6,6 +6,7 @@
  * Nodes are told what the reader may see, and filter by what is shown of a flow (`visibleMatcher`): so they send no more than the
  * reader gets, and no filter tells what is hidden. What a node sends is hidden and filtered here again: nobody relies on the node.
  */
+import { counted } from "../../counted.ts";
 import type { FlowAnswer, FlowExplanation, FlowFilter, FlowQuestion, FlowRollup } from "../../flows/flow-answer.ts";
 import { FlowQueryError, matcherOf, type Sight } from "../../flows/flow-query.ts";
 import type { FlowLosses } from "../../flows/flow-record.ts";
@@ -31,6 +32,7 @@ export interface Reader {
   /** Of all namespaces that there are. If they are too many: of this one, or throws `FlowQueryError`. */
   wholeSight(namespace: string | undefined): Promise<Sight>;
   mayListPolicies(namespace: string | undefined): Promise<boolean>;
+  mayListClusterPolicies(): Promise<boolean>;
   /** Called when `wholeSight()` may have changed. */
   onReview(listener: () => void): Disposable;
 }
@@ -295,7 +297,10 @@ async function* explanations(
       ofPolicies.set(namespace, await reader.mayListPolicies(namespace));
     }
     const sight = await reader.sightFor(namespaces);
-    const seen = visibleExplanation(explanation, sight, (namespace) => ofPolicies.get(namespace) === true);
+    const seen = visibleExplanation(explanation, sight, {
+      of: (namespace) => ofPolicies.get(namespace) === true,
+      clusterPolicies: await reader.mayListClusterPolicies(),
+    });
     if (seen !== undefined) visible.set(explanation.flow.node, seen);
   }
   if (visible.size > 0 && claimed.size > 1) {
@@ -330,7 +335,8 @@ class Problems {
   }
 
   *rest(): Iterable<FlowAnswer> {
-    if (this.unnamed > 0) yield { problem: { message: `${this.unnamed} nodes did not answer, or not completely` } };
+    if (this.unnamed > 0)
+      yield { problem: { message: `${counted(this.unnamed, "node")} did not answer, or not completely` } };
     const [first, ...others] = this.losses.values();
     if (first === undefined) return;
     const all = [first, ...others];

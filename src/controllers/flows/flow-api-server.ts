@@ -7,7 +7,13 @@ import { createServer as createTlsServer, type TLSSocket, type Server as TlsServ
 import { type FlowAnswer, type FlowQuestion, flowLine } from "../../flows/flow-answer.ts";
 import { FlowQueryError } from "../../flows/flow-query.ts";
 import { readFlowRequest } from "../../flows/flow-request.ts";
-import { type AccessReviews, CallerSight, mayListPolicies, readingFlows } from "./access-reviews.ts";
+import {
+  type AccessReviews,
+  CallerSight,
+  mayListClusterPolicies,
+  mayListPolicies,
+  readingFlows,
+} from "./access-reviews.ts";
 import type { ClusterFlows, Reader } from "./cluster-flows.ts";
 import { DISCOVERY, type FlowApiPath, flowApiPath, statusObject } from "./discovery.ts";
 import { type Caller, callerOf, type FrontProxy } from "./front-proxy.ts";
@@ -175,6 +181,7 @@ async function reviewedReader(
       return { [Symbol.dispose]: () => listeners.delete(listener) };
     },
     mayListPolicies: (namespace) => mayListPolicies(reviews, caller, namespace),
+    mayListClusterPolicies: () => mayListClusterPolicies(reviews, caller),
   };
   return { reader, end: () => clearInterval(again) };
 }
