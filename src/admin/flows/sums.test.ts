@@ -43,6 +43,19 @@ describe("pairSums()", () => {
     ).toEqual([["allowed", 5]]);
   });
 
+  test("does not count as allowed what was denied, if the rules about either end are hidden from the user", () => {
+    const [left, denied] = [
+      { node: "a", flows: 7 },
+      { node: "b", verdict: "denied", flows: 4 },
+    ] as const;
+    const expected: [FlowRollup["verdict"], number][] = [
+      ["allowed", 3],
+      ["denied", 4],
+    ];
+    expect(flowsOf(rollup({ ...left, rules: LEAVING }), rollup({ ...denied, rules: [] }))).toEqual(expected);
+    expect(flowsOf(rollup({ ...left, rules: [] }), rollup({ ...denied, rules: ARRIVING }))).toEqual(expected);
+  });
+
   test("counts all that is denied, wherever", () => {
     expect(
       flowsOf(

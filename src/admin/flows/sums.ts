@@ -63,12 +63,16 @@ function sumsOfPair(rollups: readonly FlowRollup[]): readonly PairSum[] {
   const { source, destination, protocol, port } = first;
   const seen = (verdict: FlowRollup["verdict"], view: View) =>
     rollups.filter((each) => each.verdict === verdict && viewOf(each) === view).reduce(plus, NOTHING);
+  const [deniedThere, deniedByHidden] = [seen("denied", "arriving"), seen("denied", "unknown")];
   return (["allowed", "denied", "unknown"] as const).flatMap((verdict) => {
     const [whole, leaving, arriving] = [seen(verdict, "whole"), seen(verdict, "leaving"), seen(verdict, "arriving")];
+    const unknown = seen(verdict, "unknown");
     // What the node of the source denies never arrives. What it lets pass, the node of the destination may deny.
-    const sent = verdict === "allowed" ? minus(leaving, seen("denied", "arriving")) : leaving;
+    const isAllowed = verdict === "allowed";
+    const sent = isAllowed ? minus(leaving, plus(deniedThere, deniedByHidden)) : leaving;
+    const sentByHidden = isAllowed ? minus(unknown, deniedThere) : unknown;
     const seenOnce = verdict === "denied" ? plus(leaving, arriving) : most(sent, arriving);
-    const sum = plus(whole, most(seenOnce, seen(verdict, "unknown")));
+    const sum = plus(whole, most(seenOnce, sentByHidden));
     if (sum.flows === 0 && sum.packets === 0) return [];
     return [{ source, destination, protocol, ...(port === undefined ? {} : { port }), verdict, ...sum }];
   });
