@@ -81,7 +81,7 @@ const flowsExplain: Command = {
   ],
   versionCheck: "none",
   examples: [
-    { command: "flows explain node-1-mi5q8x2k-8f", does: 'The ID is in the output of "flows"' },
+    { command: "flows explain 7a1c09e2b45d8f3361ca", does: 'The ID is in the output of "flows"' },
     {
       command: `flows explain "$(${identity.adminTool} flows --verdict denied --last 1 -o jsonpath={.id})"`,
       does: "Why was the last one denied?",
