@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FlowHistory } from "../../src/agent/flows/history/flow-history.ts";
 import type { FlowAnswer, FlowQuestion } from "../../src/flows/flow-answer.ts";
+import type { FlowQuery } from "../../src/flows/flow-query.ts";
 import type { FlowRecord } from "../../src/flows/flow-record.ts";
 import { program, root, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -13,11 +14,15 @@ import { type TemporaryDirectory, temporaryDirectory } from "../support/temporar
 const test = testNeeding(root, program("unshare"));
 const WRITER = join(import.meta.dir, "history.process.ts");
 const ALL: FlowQuestion = { kind: "flows", query: {}, follow: false };
+const DAY = 86_400_000;
 const NEVER = new AbortController().signal;
 
 let directory: TemporaryDirectory;
 let warnings: string[] = [];
+/** Milliseconds by which the clock of the history is ahead. */
+let later = 0;
 beforeEach(() => {
+  later = 0;
   directory = temporaryDirectory("history");
   warnings = [];
 });
@@ -25,10 +30,11 @@ afterEach(() => directory.remove());
 
 function open(logFile?: string): FlowHistory {
   return new FlowHistory({
-    ...{ directory: join(directory.path, "flows"), node: "one", now: Date.now, elapsed: () => performance.now() },
+    ...{ directory: join(directory.path, "flows"), node: "one", now: () => Date.now() + later },
+    elapsed: () => performance.now(),
     warn: (message) => warnings.push(message),
     settings: {
-      limits: { bytes: 50_000_000, milliseconds: 86_400_000 },
+      limits: { bytes: 50_000_000, milliseconds: DAY },
       ...(logFile === undefined ? {} : { logFile }),
     },
   });
@@ -128,6 +134,12 @@ describe("the history of flows", () => {
     expect(answers.flatMap((answer) => ("problem" in answer ? answer.problem.message : []))).toEqual([
       expect.stringContaining("it was damaged"),
     ]);
+    const problems = async (query: FlowQuery) =>
+      (await ask(history, { ...ALL, query })).filter((answer) => "problem" in answer).length;
+    expect(await problems({ since: Date.now() + 1 })).toBe(0);
+    expect(await problems({})).toBe(1);
+    later = DAY;
+    expect(await problems({})).toBe(0);
     expect(warnings).toEqual([expect.stringContaining("history.db.damaged")]);
     expect(statSync(`${path}.damaged`).size).toBe(bytes.length);
     await history.close();

@@ -91,9 +91,9 @@ async function* answerRecords(
     const { first, after, ...counts } = sum;
     yield { rollup: { node, from: first * MINUTE, until: after * MINUTE, ...key, ...counts } };
   }
-  const oldest = store.putAt(0)?.put;
-  if (oldest !== undefined && filter.query.since !== undefined && oldest <= filter.query.since) return;
-  const kept = oldest === undefined ? "there are none" : `they are kept from ${new Date(oldest).toISOString()} on`;
+  const removed = store.removedUntil;
+  if (removed === undefined || removed < (filter.query.since ?? 0)) return;
+  const kept = `those until ${new Date(removed).toISOString()} are not kept any more`;
   const message = `"${field}" is not in the roll-ups: single flows were summed; ${kept}`;
   yield { problem: { node, message } };
 }

@@ -18,7 +18,7 @@ import type { CollectorLosses, FlowSink, OpenRecords, SeenFlow, SeenResource, Su
 import { answerRollups } from "./answer-rollups.ts";
 import { FlowLog } from "./flow-log.ts";
 import { FlowCounters, type FlowFacts } from "./flow-metrics.ts";
-import { FlowStore, historyPath, isDamage, MOST_ROWS, type StoreLimits, setAside } from "./flow-store.ts";
+import { FlowStore, historyPath, isDamage, MOST_ROWS, ROLLUP_AGES, type StoreLimits, setAside } from "./flow-store.ts";
 import type { Moment } from "./history-age.ts";
 import { addLosses, type CountedLosses } from "./losses.ts";
 import { findRecords } from "./read-records.ts";
@@ -202,7 +202,10 @@ export class FlowHistory implements FlowSink, FlowSource {
       case "flows":
         return this.answerFlows(question, either);
       case "rollups":
-        return this.answerRest((store) => answerRollups(store, question, { node: this.options.node, signal: either }));
+        return this.answerRest((store) => answerRollups(store, question, { node: this.options.node, signal: either }), {
+          ...question.query,
+          age: ROLLUP_AGES * this.settings.limits.milliseconds,
+        });
       case "explanation":
         return this.answerRest((store) => this.explain(store, question.id, either));
     }
@@ -297,7 +300,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     try {
       yield* this.answerRest(async function* (store) {
         for await (const flow of findRecords(store, question, signal)) yield { flow };
-      });
+      }, question.query);
       while (follow && !signal.aborted) {
         yield* this.unreadOf(follower);
         await untilWoken(follower, signal);
@@ -319,8 +322,11 @@ export class FlowHistory implements FlowSink, FlowSource {
   }
 
   /** What a store answers, problems of the history, and the losses. */
-  private async *answerRest(answers: (store: FlowStore) => AsyncIterable<FlowAnswer>): AsyncIterable<FlowAnswer> {
-    const { node } = this.options;
+  private async *answerRest(
+    answers: (store: FlowStore) => AsyncIterable<FlowAnswer>,
+    { since = 0, age = this.settings.limits.milliseconds }: { readonly since?: number; readonly age?: number } = {},
+  ): AsyncIterable<FlowAnswer> {
+    const { node, now } = this.options;
     await this.write();
     const { store } = this;
     if (store === undefined) yield { problem: { node, message: `there is no history: ${this.failure}` } };
@@ -334,7 +340,8 @@ export class FlowHistory implements FlowSink, FlowSource {
       }
     }
     const damaged = this.withStore((present) => present.noted(DAMAGED));
-    if (damaged !== undefined)
+    // What was before is not asked for, or would not be kept any more.
+    if (damaged !== undefined && damaged > Math.max(since, now() - age))
       yield { problem: { node, message: `the history begins at ${new Date(damaged).toISOString()}: it was damaged` } };
     yield { losses: { node, ...this.allLosses } };
   }

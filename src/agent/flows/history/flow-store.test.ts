@@ -241,8 +241,14 @@ describe("FlowStore", () => {
       const answers = await Array.fromAsync(answerRollups(store, { query }, { node: "one", signal: NEVER }));
       return answers.every((answer) => !("problem" in answer));
     };
-    expect(await isComplete({ pod: "app-*", since: START })).toBe(true);
+    // There were none before.
+    expect(await isComplete({ pod: "app-*", since: START - MINUTE })).toBe(true);
+    const late = START + DAY + 5_000;
+    write([stream.next(late)], late);
+    while (store.tidy(at(late)));
     expect(await isComplete({ pod: "app-*", since: START - MINUTE })).toBe(false);
+    expect(await isComplete({ pod: "app-*" })).toBe(false);
+    expect(await isComplete({ pod: "app-*", since: START + MINUTE })).toBe(true);
     expect(await isComplete({ since: START - MINUTE })).toBe(true);
   });
 

@@ -46,10 +46,12 @@ const CONTENT_SHARE = 0.25;
 /** The clock was set, if the time at which the history was opened differs by more. */
 const SET_CLOCK_MILLISECONDS = 1_000;
 /** Roll-ups are kept so much longer than records. */
-const ROLLUP_AGES = 7;
+export const ROLLUP_AGES = 7;
 /** A larger file is not read as a whole before it is used. */
 const LARGEST_CHECKED_BYTES = 300_000_000;
 const CHECKED_PIECES = 20;
+/** Of `note`. */
+const REMOVED = "removed until";
 
 export interface StoreLimits {
   readonly bytes: number;
@@ -286,6 +288,11 @@ export class FlowStore {
     return row?.value;
   }
 
+  /** When the newest of the records was written that were removed to make room, or by their age; `undefined`: none. */
+  get removedUntil(): number | undefined {
+    return this.noted(REMOVED);
+  }
+
   oldestSeq(): number | undefined {
     return (
       this.database.query<{ seq: number | null }, []>("SELECT min(seq) AS seq FROM record").get()?.seq ?? undefined
@@ -389,9 +396,14 @@ export class FlowStore {
   private removeOldest(rows: number, last = this.lastSeq): boolean {
     const oldest = this.oldestSeq();
     if (oldest === undefined || oldest > last) return false;
-    this.database
-      .query("DELETE FROM record WHERE seq IN (SELECT seq FROM record WHERE seq <= ? ORDER BY seq LIMIT ?)")
-      .run(last, rows);
+    const newest = this.database
+      .query<{ seq: number; put: number }, [number, number]>(
+        "SELECT seq, put FROM (SELECT seq, put FROM record WHERE seq <= ? ORDER BY seq LIMIT ?) ORDER BY seq DESC LIMIT 1",
+      )
+      .get(last, rows);
+    if (newest === null) return false;
+    this.database.query("DELETE FROM record WHERE seq <= ?").run(newest.seq);
+    this.note(REMOVED, newest.put);
     return true;
   }
 
