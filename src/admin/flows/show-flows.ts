@@ -18,7 +18,9 @@ export async function run(context: Call & Terminal & Cluster & Clock, given: Giv
   const follows = given.switches.has("follow");
   const isNews = follows && given.values.get("output") !== "json" ? newsFilter() : () => true;
   const missing = new MissingNotes(context);
-  const printer = new FlowPrinter(context, shownAs(context, given));
+  // The last ones come in the order in which they changed.
+  const isSorted = !follows && query["last"] !== undefined;
+  const printer = new FlowPrinter(context, shownAs(context, given), isSorted ? "by time" : "as they come");
   await withFlows(context, given, async (ask) => {
     for await (const answer of ask("flows", { ...query, ...(follows ? { follow: "true" } : {}) })) {
       if ("flow" in answer && isNews(answer.flow)) printer.add(answer.flow, follows ? SOON_MILLISECONDS : undefined);
@@ -50,12 +52,14 @@ class FlowPrinter {
   constructor(
     private readonly context: Terminal & Clock,
     private readonly show: ShowFlows,
+    private readonly order: "by time" | "as they come",
   ) {}
 
   /** `within`: milliseconds after which it is printed; absent: with the others. */
   add(record: FlowRecord, within: number | undefined): void {
     this.added += 1;
     this.waiting.push(record);
+    if (this.order === "by time") return;
     if (this.waiting.length >= MOST_TOGETHER) this.flush();
     else if (within !== undefined && this.waiting.length === 1)
       void this.context.wait(within).then(
@@ -65,6 +69,7 @@ class FlowPrinter {
   }
 
   flush(): void {
+    if (this.order === "by time") this.waiting.sort((left, right) => left.start - right.start);
     if (this.waiting.length > 0) this.context.stdout(this.show(this.waiting));
     this.waiting = [];
   }
