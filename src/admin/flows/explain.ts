@@ -1,6 +1,6 @@
 /** `flows explain ID`: why a flow was allowed or denied, by the resources as they were when it began. */
 import type { FlowExplanation } from "../../flows/flow-answer.ts";
-import type { FlowRecord } from "../../flows/flow-record.ts";
+import type { FlowEnd, FlowRecord } from "../../flows/flow-record.ts";
 import { quoted } from "../../quote.ts";
 import { EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
 import type { Call, Cluster, Terminal } from "../main/context.ts";
@@ -14,9 +14,9 @@ import { MissingNotes } from "./missing.ts";
 
 export async function run(context: Call & Terminal & Cluster, given: Given): Promise<ExitCode> {
   const [id, ...more] = given.operands;
-  if (id === undefined || more.length > 0)
+  if (id === undefined || id === "" || more.length > 0)
     throw new UsageError(
-      `Give the ID of one flow: got ${more.length === 0 ? "none" : given.operands.map(quoted).join(", ")}`,
+      `Give the ID of one flow: got ${id === undefined ? "none" : given.operands.map(quoted).join(", ")}`,
     );
   const missing = new MissingNotes(context);
   const found: FlowExplanation[] = [];
@@ -54,10 +54,18 @@ export function explanationText({ flow, sides = [], missing }: FlowExplanation, 
 function endLines({ source, destination, backend, seenAs }: FlowRecord): readonly Line[] {
   return [
     ["From", endInFull(source)],
+    ...labelLines(source),
     ...(seenAs === undefined ? [] : [["Seen as", withPort(seenAs.address, seenAs.port)] as const]),
     ["To", endInFull(destination)],
-    ...(backend === undefined ? [] : [["Leads to", endInFull(backend)] as const]),
+    ...labelLines(destination),
+    ...(backend === undefined ? [] : [["Leads to", endInFull(backend)] as const, ...labelLines(backend)]),
   ];
+}
+
+/** What selectors of policies were compared with. */
+function labelLines({ labels = {} }: FlowEnd): readonly Line[] {
+  const words = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return words.length === 0 ? [] : [["", `labels ${words.toSorted().join(", ")}`]];
 }
 
 function factLines(flow: FlowRecord): readonly Line[] {

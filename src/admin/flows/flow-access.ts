@@ -15,6 +15,7 @@ import { statusOfRefusal } from "../../kube/require-ok.ts";
 import { linesOf } from "../../kube/watch-stream.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
+import { FLOW_READER } from "../../release/workloads/names.ts";
 import { clusterAccess } from "../cluster/access.ts";
 import { type Given, UsageError } from "../main/command.ts";
 import type { Call, Cluster, Terminal } from "../main/context.ts";
@@ -161,6 +162,9 @@ async function* linesOfCluster(
   try {
     yield* client.lines(`/apis/${apiVersionOf(FLOWS_API)}${place}/${path}`, query, stop);
   } catch (failure) {
+    const details = detailsOf(statusOfRefusal(failure), place);
+    if (details !== undefined && failure instanceof PluginError)
+      throw new PluginError(failure.kind, failure.message, { details, cause: failure.cause });
     // The API itself says which flow it does not know; without the API the answer is of the API server.
     const isUnserved = failure instanceof PluginError && failure.kind !== "resource-missing";
     if (statusOfRefusal(failure) !== 404 || !isUnserved) throw failure;
@@ -169,6 +173,14 @@ async function* linesOfCluster(
       cause: failure,
     });
   }
+}
+
+function detailsOf(status: number | undefined, place: string): string | undefined {
+  if (status === 503)
+    return `if flows were switched on a moment ago, try again; otherwise: kubectl get apiservice ${FLOWS_API.version}.${FLOWS_API.group}`;
+  if (status !== 403) return undefined;
+  const ofNamespace = place === "" ? ", for the cluster or for one namespace (then ask with -n NAMESPACE)" : "";
+  return `an administrator can bind ClusterRole ${quoted(FLOW_READER)} to you${ofNamespace}`;
 }
 
 const SWITCH_ON_IN_CLUSTER = `kubectl patch installation default --type merge -p '{"spec": {"flows": {"mode": "Enabled"}}}'`;

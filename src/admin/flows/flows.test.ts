@@ -21,6 +21,7 @@ import type { FlowAnswer, FlowExplanation } from "../../flows/flow-answer.ts";
 import type { FlowRecord } from "../../flows/flow-record.ts";
 import { FLOWS_API, identity } from "../../identity.ts";
 import { openKubeClient } from "../../kube/client.ts";
+import { FLOW_READER } from "../../release/workloads/names.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 import { Interruption } from "../main/interruption.ts";
 
@@ -132,6 +133,18 @@ describe("flows", () => {
       2026-01-02T03:04:01.750Z   node-2   203.0.113.77:50000                                        shop/db-0 (10.0.1.7:5432)                                       tcp        ingress     denied    denied, 7 more without a flow   1.0 s        3 packets, 180 B      0 packets, 0 B        n2-9   workload ingress: deny by NetworkPolicy "shop/db", ingress rule 2 (spec.ingress[1])
       "
     `);
+  });
+
+  test("the last flows are in the order of their beginning; others come as nodes send them", async () => {
+    const ids = async (words: string) =>
+      (
+        await ask(
+          words,
+          [DENIED, ALLOWED].map((flow) => ({ flow })),
+        )
+      ).stdout;
+    expect(await ids("flows --last 2 -o jsonpath={.id}")).toBe("n1-2\nn2-9\n");
+    expect(await ids("flows --since 1h -o jsonpath={.id}")).toBe("n2-9\nn1-2\n");
   });
 
   test("-o json prints one record on each line", async () => {
@@ -380,6 +393,21 @@ describe("flows explain", () => {
     expect<unknown>({ explanation: JSON.parse(stdout) }).toEqual(explanation);
   });
 
+  test("shows the labels that selectors were compared with", async () => {
+    const { stdout } = await ask("flows explain n1-2", [{ explanation: { flow: ALLOWED, missing: [] } }]);
+    expect(stdout.split("\n").slice(0, 4)).toEqual([
+      "From:       shop/web-7f5d9c-x2x4z (10.0.0.5:41234)",
+      "            labels app=web",
+      "To:         service/shop/db (10.96.0.20:5432)",
+      "Leads to:   shop/db-0 (10.0.1.7:5432)",
+    ]);
+  });
+
+  test("asks nobody about an empty ID", async () => {
+    const { code, asked } = await ask("flows explain ", []);
+    expect([code, asked]).toEqual([EXIT_USAGE, []]);
+  });
+
   test("fails if no node knows the flow", async () => {
     const { code, stdout, stderr } = await ask("flows explain gone", [WELL]);
 
@@ -610,6 +638,15 @@ describe("who is asked", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain(message);
+    expect(stderr).toContain(`bind ClusterRole "${FLOW_READER}"`);
+    expect(stderr).toContain("-n NAMESPACE");
+  });
+
+  test("the API server, which says that nothing serves flows yet: what to do", async () => {
+    using server = api(503, "service unavailable");
+    const { code, stderr } = await runInside(["flows", "--kubeconfig", kubeconfigFor(server.url)], { openKubeLines });
+
+    expect([code, stderr]).toEqual([EXIT_FAILED, expect.stringContaining("switched on a moment ago, try again")]);
   });
 
   test("the API of one namespace, if the user may read no other", async () => {
