@@ -485,6 +485,14 @@ describe("flows -f", () => {
     expect(stdout.match(/^TIME/gm)).toHaveLength(1);
   });
 
+  test("of what was before, shows only as many as asked for, though open connections are updated", async () => {
+    const other: FlowRecord = { ...goesOn, id: "n1-7" };
+    const answers = [flow(goesOn), flow(other), flow({ ...other, state: "ended" }), flow(DENIED)];
+    const { stdout } = await follow("flows -f --last 1 -o jsonpath={.id}={.state}", answers, "n2-9");
+
+    expect(stdout.trim().split("\n")).toEqual(["n1-2=open", "n1-7=ended", "n2-9=denied"]);
+  });
+
   test("-o json shows each update, as it comes", async () => {
     const { code, stdout } = await follow("flows -f -o json", [flow(begins), flow(goesOn), flow(ALLOWED)], "ended");
 

@@ -16,7 +16,8 @@ import { flowsAskedFor } from "./query.ts";
 export async function run(context: Call & Terminal & Cluster & Clock, given: Given): Promise<ExitCode> {
   const query = flowsAskedFor(given, context.now());
   const follows = given.switches.has("follow");
-  const isNews = follows && given.values.get("output") !== "json" ? newsFilter() : () => true;
+  const past = Number(query["last"] ?? Number.POSITIVE_INFINITY);
+  const isNews = follows && given.values.get("output") !== "json" ? newsFilter(past) : () => true;
   const missing = new MissingNotes(context);
   // The last ones come in the order in which they changed.
   const isSorted = !follows && query["last"] !== undefined;
@@ -113,15 +114,26 @@ function withoutControls(value: unknown): unknown {
 /** So many flows are remembered while they are followed; a flow that is forgotten is shown once more. */
 const MOST_REMEMBERED = 50_000;
 
-/** Whether a flow is shown: when it is seen first, and when it has ended. Updates between are not. */
-function newsFilter(): (record: FlowRecord) => boolean {
+/** The first record of a connection is younger; open ones are updated each minute. */
+const UPDATED_MILLISECONDS = 10_000;
+
+/**
+ * Whether a flow is shown: when it is seen first, and when it has ended. Updates between are not, nor those of connections that
+ * began before the first `past` records, which were asked for.
+ */
+function newsFilter(past: number): (record: FlowRecord) => boolean {
   const states = new Map<string, FlowRecord["state"]>();
-  return ({ id, state }) => {
-    if (states.get(id) === state) return false;
+  let shown = 0;
+  return ({ id, state, start, end }) => {
+    const former = states.get(id);
+    if (former === state) return false;
     states.delete(id);
     states.set(id, state);
     const [oldest] = states.keys();
     if (states.size > MOST_REMEMBERED && oldest !== undefined) states.delete(oldest);
+    const isUpdate = former === undefined && state === "open" && end - start > UPDATED_MILLISECONDS;
+    if (isUpdate && shown >= past) return false;
+    shown += 1;
     return true;
   };
 }
