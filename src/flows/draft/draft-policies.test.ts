@@ -280,6 +280,19 @@ describe("draftPolicies()", () => {
     expect(draftOf(flows, { ...asked, includesDenied: true })).toMatchObject({ denied: 0, allowed: 17 });
   });
 
+  test("does not allow what left its node and was denied on arrival, unless it was allowed at another time", () => {
+    const database = { ...endOf("db-0", 5432), node: "other" };
+    const leaving = flowOf(endOf("cron-1"), service("db", "shop", 80), { backend: database });
+    const arriving = flowOf(endOf("cron-1"), database, { node: "other" });
+    const denied: FlowRecord = { ...arriving, verdict: "denied", state: "denied" };
+    const drafted = (flows: readonly FlowRecord[]) =>
+      draftOf(flows, { resources: SHOP, isWanted: inShop, includesDenied: false });
+
+    expect(drafted([leaving, denied])).toMatchObject({ denied: 2, allowed: 0, policies: [] });
+    expect(drafted([leaving, denied, arriving])).toMatchObject({ denied: 1, allowed: 2 });
+    expect(drafted([leaving])).toMatchObject({ denied: 0, allowed: 1 });
+  });
+
   test("stands for addresses outside by networks as long as it is told", () => {
     const aggregation = { 4: 24 };
     const text = draftText(draftOf(SHOP_FLOWS, { resources: SHOP, isWanted: inShop, aggregation }), "enforced");

@@ -90,10 +90,33 @@ export class FlowCollection {
     else this.dropped += 1;
   }
 
-  /** In an order that does not depend on that in which they came. */
+  /**
+   * In an order that does not depend on that in which they came. What left its node, and was denied whenever it arrived at the other
+   * one, counts as denied.
+   */
   flows(): readonly RecordedFlows[] {
-    return [...this.byKey].toSorted(byText(([key]) => key)).map(([, each]) => each);
+    const all = [...this.byKey].toSorted(byText(([key]) => key)).map(([, each]) => each);
+    const arrived = all.filter(({ flow }) => !isOnlyLeaving(flow));
+    const ofVerdict = (isDenied: boolean) =>
+      new Set(arrived.filter(({ flow: { verdict } }) => (verdict === "denied") === isDenied).map(tupleOf));
+    const [denied, allowed] = [ofVerdict(true), ofVerdict(false)];
+    return all.map((each) => {
+      const tuple = tupleOf(each);
+      if (!isOnlyLeaving(each.flow) || !denied.has(tuple) || allowed.has(tuple)) return each;
+      return { ...each, flow: { ...each.flow, verdict: "denied" } };
+    });
   }
+}
+
+/** The node of the source has let it pass, and that of the destination, which decides about ingress, is another one. */
+function isOnlyLeaving({ verdict, node, destination, backend = destination }: FlowRecord): boolean {
+  return verdict !== "denied" && backend.node !== undefined && backend.node !== node;
+}
+
+/** As the destination sees it, without the port of the source: the same in the records of both nodes. */
+function tupleOf({ flow }: RecordedFlows): string {
+  const { protocol, source, seenAs = source, destination, backend = destination } = flow;
+  return `${protocol} ${seenAs.address} ${backend.address} ${backend.port}`;
 }
 
 /** One direction of a recorded connection, at one of its ends. */
