@@ -10,6 +10,7 @@
 
 import { join } from "node:path";
 import { RULE_NUMBERS_FILE } from "../../config/run-directory.ts";
+import { formatAddress } from "../../ip/address.ts";
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { readInterfaces } from "../../linux/rtnetlink/interface-monitor.ts";
@@ -21,6 +22,7 @@ import { millisecondsOf } from "../../model/duration.ts";
 import { workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { addressesOfEndpoint } from "../../policy/compile/entity.ts";
 import type { PolicyChanges, PolicyUpdate } from "../../policy/inputs.ts";
 import { nextTurn } from "../../timers.ts";
 import type { EnforcementFollower, StartedFeature } from "../features.ts";
@@ -289,6 +291,8 @@ class Enforcement {
     const { isWanted, compiler } = this.table;
     if (isWanted) this.status.update(endpoints, compiler.localEndpoints);
     for (const follower of this.followers) follower.policyChanged();
+    const moved = endpoints.flatMap((key) => compiler.localEndpoints.get(key)?.endpoint ?? []);
+    this.open.moved(new Set(moved.flatMap(addressesOfEndpoint).map(formatAddress)));
   }
 
   /** What others changed in the table is reverted. */

@@ -6,15 +6,15 @@
  *   first update, `End` was set, table is new ──▶ all ──────────────────────────┴──▶ at most each second a look:
  *
  *     connection table, in parts ──▶ those of workloads and host endpoints that are concerned ──▶ judge, in parts
- *       ──▶ denied, and no change since then concerns it ──▶ ended (end-connections.ts)
+ *       ──▶ denied, and no change since then concerns it, or denied after that, too ──▶ ended (end-connections.ts)
  *
  * Nothing is ended before the kernel has the rules: what begins then is judged by them. Each look is made twice, the second time a
  * second later: a packet that the former rules have accepted may still be on its way through the kernel, and its connection
  * comes into the table after the first look at it. That way takes microseconds; only another program that holds packets
  * (NFQUEUE) can make it longer than a second.
  *
- * A connection that a newer change concerns is left to the look because of that one, so that nothing is ended by policies that
- * the kernel has no more. A former agent may have been killed before it ended what is denied: at the start all are looked at.
+ * A connection that a newer change concerns is judged again before it is ended, so that nothing is ended by policies that the kernel
+ * has no more, and everything is although policy changes during each look at very many. A former agent may have been killed before it ended what is denied: at the start all are looked at.
  *
  * What the judge cannot know ends nothing: records that cannot be read any more, whose former content the kernel still has; and what the
  * host itself changes (addresses, links).
@@ -44,22 +44,32 @@ const PACE_MILLISECONDS = 1_000;
 /** Then other work of the agent comes first. */
 const SLICE_MILLISECONDS = 5;
 const ENDED_AT_ONCE = 64;
+/** Judged again so often in a look, each time those alone that are still denied; what is left then is left to the next one. */
+const MOST_JUDGEMENTS = 10;
 
 export interface OpenConnectionMeans {
   readonly kernel: SocketOpener;
   readonly clock: Pick<AgentClock, "elapsed" | "wait">;
   /** What the kernel enforces now; `undefined`: nothing, or nobody knows what. */
-  readonly enforced: () => EnforcedResources | undefined;
+  readonly enforced: () => JudgedResources | undefined;
   readonly ender: ConnectionEnder;
   /** So many were ended. */
   readonly ended: (count: number) => void;
   readonly report: (message: string) => void;
 }
 
+export interface JudgedResources extends Pick<EnforcedResources, "policies" | "isConcernedBy"> {
+  readonly judgeOf: (...asked: Parameters<EnforcedResources["judgeOf"]>) => Promise<ConnectionJudge>;
+}
+
+type ConnectionJudge = Pick<OpenConnectionJudge, "isDenied">;
+
 export class OpenConnections {
   /** Since the last look, and those that were looked at once. */
   private pending = NO_CONNECTIONS;
   private again = NO_CONNECTIONS;
+  /** Since the resources were read by which connections are judged. */
+  private newer = NO_CONNECTIONS;
   /** By the last look. */
   private judged: ReadonlySet<string> = new Set();
   private isFollowing = false;
@@ -75,8 +85,18 @@ export class OpenConnections {
     }
     const affected = this.isFollowing ? changes.map(affectedBy).reduce(bothOf, NO_CONNECTIONS) : ALL_CONNECTIONS;
     this.isFollowing = true;
+    this.note(affected);
+  }
+
+  /** The kernel has acknowledged the rules of workloads with these addresses, which are reached by other links now. */
+  moved(addresses: ReadonlySet<string>): void {
+    if (this.isFollowing) this.note({ ...NO_CONNECTIONS, addresses });
+  }
+
+  private note(affected: AffectedConnections): void {
     if (isNone(affected)) return;
     this.pending = bothOf(this.pending, affected);
+    this.newer = bothOf(this.newer, affected);
     this.wakeup.notify();
   }
 
@@ -111,7 +131,7 @@ export class OpenConnections {
 
   private async look({ affected, isSecond }: Look, signal: AbortSignal): Promise<void> {
     if (isNone(affected)) return;
-    const enforced = this.means.enforced();
+    const enforced = this.readEnforced();
     if (enforced === undefined) {
       this.lookLater(affected);
       this.means.report("Connections that policy denies now stay open while there are resources that cannot be read");
@@ -134,9 +154,14 @@ export class OpenConnections {
     }
   }
 
+  private readEnforced(): JudgedResources | undefined {
+    this.newer = NO_CONNECTIONS;
+    return this.means.enforced();
+  }
+
   private async deniedOf(
     listed: readonly ListedConnection[],
-    judge: OpenConnectionJudge,
+    judge: ConnectionJudge,
     signal: AbortSignal,
   ): Promise<readonly ListedConnection[]> {
     const { elapsed } = this.means.clock;
@@ -153,19 +178,40 @@ export class OpenConnections {
     return [...denied, ...listed.filter(({ parent }) => parent !== undefined && parents.has(parent))];
   }
 
-  private async end(denied: readonly ListedConnection[], { enforced, socket, signal }: Looking): Promise<void> {
+  /** Those that a newer change concerns are judged again, by what the kernel has then. */
+  private async end(denied: readonly ListedConnection[], looking: Looking): Promise<void> {
+    let left = await this.endUnder(looking.enforced, denied, looking);
+    for (let count = 1; left.length > 0 && count < MOST_JUDGEMENTS; count++) {
+      const enforced = this.readEnforced();
+      if (enforced === undefined) return;
+      const judge = await enforced.judgeOf(addressesOf(left), () => nextTurn(looking.signal));
+      left = await this.endUnder(enforced, await this.deniedOf(left, judge, looking.signal), looking);
+    }
+  }
+
+  /** Returns those that a newer change concerns: they are open. */
+  private async endUnder(
+    enforced: JudgedResources,
+    denied: readonly ListedConnection[],
+    { socket, signal }: Looking,
+  ): Promise<readonly ListedConnection[]> {
+    const left: ListedConnection[] = [];
     let count = 0;
     for (let start = 0; start < denied.length; start += ENDED_AT_ONCE) {
       // Policy changes between two turns only, so that this is what the kernel has.
       if (!this.isFollowing) break;
-      const isJudgedOtherwise = enforced.isConcernedBy(underPolicies(this.pending, enforced.policies));
-      const left = denied
-        .slice(start, start + ENDED_AT_ONCE)
-        .filter(({ addresses: [source, answering] }) => !isJudgedOtherwise(source, answering));
-      count += this.means.ender.end(socket, left).length;
+      const isConcerned = enforced.isConcernedBy(underPolicies(this.newer, enforced.policies));
+      const some = denied.slice(start, start + ENDED_AT_ONCE);
+      const isLeft = some.map(({ addresses: [source, answering] }) => isConcerned(source, answering));
+      left.push(...some.filter((_, index) => isLeft[index]));
+      count += this.means.ender.end(
+        socket,
+        some.filter((_, index) => !isLeft[index]),
+      ).length;
       await nextTurn(signal);
     }
     if (count > 0) this.means.ended(count);
+    return left;
   }
 }
 
@@ -176,7 +222,7 @@ interface Look {
 }
 
 interface Looking {
-  readonly enforced: EnforcedResources;
+  readonly enforced: JudgedResources;
   readonly socket: NetlinkSocket;
   readonly signal: AbortSignal;
 }
