@@ -4,11 +4,13 @@ import { applyTunnelGuard } from "../../src/firewall/apply-tunnel.ts";
 import { identity } from "../../src/identity.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { VXLAN_PORT } from "../../src/linux/nftables/tunnel-match.ts";
+import { openTcpProber } from "../../src/linux/tcp-probe.ts";
 import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { askFlows, untilCollecting } from "../flows/flow-site.ts";
 import { hostProblem } from "../support/host.ts";
+import { address } from "../support/ip.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { type CapturedPacket, capturePackets } from "../support/packet-capture.ts";
@@ -37,6 +39,7 @@ const ofHost = (spec: object) => policy("host", { selector: "has(host)", ...spec
 const OUT0 = hostEndpoint.make({ name: "out0", labels: { host: "out0" } }, { node: HOST_NODE, interfaceName: "out0" });
 const BROADCAST = "ff:ff:ff:ff:ff:ff";
 const isError = ({ icmp, family }: CapturedPacket) => icmp?.type === (family === 4 ? 3 : 1);
+const isReset = ({ protocol, tcpFlags }: CapturedPacket) => protocol === 6 && (tcpFlags & 4) !== 0;
 const toOpenPort = { action: "Allow" as const, protocol: "TCP", destination: { ports: [OPEN] } };
 
 describe.each(["Disabled", "Enabled"] as const)("denyAction, flows %s", (flows) => {
@@ -186,10 +189,23 @@ describe.each(["Disabled", "Enabled"] as const)("denyAction, flows %s", (flows) 
       sendFrame(mallory.netns, link.ifindex, { ...datagram, source: victim.addresses[0] });
     sendFrame(mallory.netns, link.ifindex, { ...datagram, source: mallory.addresses[0] });
 
-    // The last one is its own: it is told.
-    await pollUntil(() => toMallory.packets().some(isError), "the error about its own");
-    expect(toMallory.packets().filter(isError)).toHaveLength(1);
-    expect(toVictim.packets().filter(isError)).toEqual([]);
+    const prober = insideNetns(mallory.netns, () => openTcpProber(0));
+    for (const family of [0, 1] as const) {
+      const [own, of, to] = [mallory, victim, endOf("outside")].map(({ addresses }) => ({
+        address: address(addresses[family]),
+        port: CLOSED,
+      }));
+      if (own === undefined || of === undefined || to === undefined) continue;
+      for (let count = 0; count < 5; count++) insideNetns(mallory.netns, () => prober.probe(of, to));
+      insideNetns(mallory.netns, () => prober.probe(own, to));
+    }
+    prober.close();
+
+    // The last one of each is its own: it is told.
+    const told = ({ packets }: typeof toVictim) => packets().filter((each) => isError(each) || isReset(each));
+    await pollUntil(() => told(toMallory).length >= 3, "the error and the resets about its own");
+    expect(told(toMallory).map(isReset).toSorted()).toEqual([false, true, true]);
+    expect(told(toVictim)).toEqual([]);
   });
 
   test("a stranger is not told what the guard of the tunnels drops", async () => {
