@@ -2,9 +2,12 @@
  * The table that resets TCP connections which policy denies now. The node agent owns it: it exists for some seconds after such a
  * connection was ended, and is gone with the agent.
  *
- *   packet that arrives ──▶ of an ended connection, and does not begin one? ──▶ its sender gets a reset, whoever it sends to gets nothing
- *   packet of this host ──▶ the same
+ *   packet that arrives ──▶ begins a connection? ──▶ what its sender had before is forgotten, and the policies judge it
+ *   packet of this host └─▶ of an ended connection? ──▶ its sender gets a reset, whoever it sends to gets nothing
  *   the reset itself, and what makes an idle end send something ──▶ not tracked, marked
+ *
+ * A connection that begins with the addresses and ports of an ended one is another one: it may be allowed by now, or answered by
+ * another pod behind the Service. Both its ends begin with a SYN, unless that is a reply to what only made an idle end send something.
  *
  * Before connection tracking and all translation: an ended connection is known by how each of its ends sees it, and the reset
  * comes from whom the end talks to. The kernel makes it of the packet that it answers, so that its sequence number is right.
@@ -18,7 +21,7 @@ import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict }
 import { changesOf, type NftChange, type NftRule, type TableReference } from "../linux/nftables/ruleset.ts";
 import type { NftElement, NftSet } from "../linux/nftables/set.ts";
 import { concatenate, portValue } from "../linux/nftables/value.ts";
-import type { TcpEnd } from "../linux/tcp-probe.ts";
+import { PROBE_ACKNOWLEDGEMENT, type TcpEnd } from "../linux/tcp-probe.ts";
 import { TCP } from "../model/protocols.ts";
 
 const RESET_TABLE: TableReference = { family: "inet", name: `${identity.policyTable}_resets` };
@@ -32,8 +35,11 @@ export interface EndedSender {
 const FAMILIES = [4, 6] as const;
 /** Before doNotTrack policies. */
 const PRIORITY = -310;
+/** Longer than a round trip, and than a packet that was sent before. */
+export const RESET_MILLISECONDS = 10_000;
 const FLAGS_OFFSET = 13;
-const FLAG = { syn: 0x02, reset: 0x04, ack: 0x10 } as const;
+const FLAG = { syn: 0x02, reset: 0x04 } as const;
+const ACKNOWLEDGEMENT = { offset: 8, length: 4 } as const;
 
 /** The bit of the packet mark that tells them from what programs send. */
 export interface ResetMark {
@@ -57,13 +63,9 @@ export class ResetTable {
     }
   }
 
+  /** Until they begin again, at most for `RESET_MILLISECONDS`. */
   add(senders: readonly EndedSender[]): void {
-    commit(this.socket, elementChanges("add-elements", senders));
-  }
-
-  /** Each must be there. */
-  remove(senders: readonly EndedSender[]): void {
-    commit(this.socket, elementChanges("delete-elements", senders));
+    commit(this.socket, elementChanges(senders));
   }
 
   /** The table is gone with the socket that owns it. */
@@ -79,9 +81,14 @@ function resetTableChanges(mark: ResetMark): NftChange[] {
     // A reset to a program of this host arrives by the loopback interface, and looks as if the other end had sent it.
     { chain: "prerouting", expressions: [...mark.isSet, verdict({ kind: "accept" })] },
     ...FAMILIES.flatMap((family): readonly NftRule[] => [
-      { chain: "prerouting", expressions: [...notBeginning(), ...ofEnded(family, "source"), ...reset()] },
-      { chain: "output", expressions: [...isReset(), ...ofEnded(family, "destination"), ...mark.set, ...passOn] },
-      { chain: "output", expressions: [...notBeginning(), ...ofEnded(family, "source"), ...reset()] },
+      {
+        chain: "output",
+        expressions: [...withFlag(FLAG.reset), ...ofEnded(family, "destination"), ...mark.set, ...passOn],
+      },
+      ...(["prerouting", "output"] as const).flatMap((chain): readonly NftRule[] => [
+        { chain, expressions: [...beginning(), ...forget(family), verdict({ kind: "accept" })] },
+        { chain, expressions: [...matchProtocol(TCP), ...ofEnded(family, "source"), ...reset()] },
+      ]),
     ]),
   ];
   const base = (hook: "prerouting" | "output") => ({
@@ -97,10 +104,13 @@ function resetTableChanges(mark: ResetMark): NftChange[] {
   ];
 }
 
-function elementChanges(kind: "add-elements" | "delete-elements", senders: readonly EndedSender[]): NftChange[] {
+function elementChanges(senders: readonly EndedSender[]): NftChange[] {
   return Array.from(
     Map.groupBy(senders, ({ from }) => from.address.family),
-    ([family, own]): NftChange => ({ kind, table: RESET_TABLE, set: setOf(family).name, elements: own.map(elementOf) }),
+    ([family, own]): NftChange => ({
+      ...{ kind: "add-elements", table: RESET_TABLE, set: setOf(family).name },
+      elements: own.map(elementOf),
+    }),
   );
 }
 
@@ -114,11 +124,20 @@ function elementOf({ from, to }: EndedSender): NftElement {
 
 function setOf(family: Family): NftSet {
   const address = family === 4 ? "ipv4_addr" : "ipv6_addr";
-  return { name: `ended${family}`, key: [address, "inet_service", address, "inet_service"] };
+  const key = [address, "inet_service", address, "inet_service"] as const;
+  return { name: `ended${family}`, key, timeoutMilliseconds: RESET_MILLISECONDS };
 }
 
 /** `sender`: where a packet has the end that sends what is reset. */
 function ofEnded(family: Family, sender: Side): readonly Expression[] {
+  return [...loadEnds(family, sender), { kind: "lookup", set: setOf(family).name, from: 0 }];
+}
+
+function forget(family: Family): readonly Expression[] {
+  return [...loadEnds(family, "source"), { kind: "remove-element", set: setOf(family).name, from: 0 }];
+}
+
+function loadEnds(family: Family, sender: Side): readonly Expression[] {
   const receiver = sender === "source" ? "destination" : "source";
   const words = family === 4 ? 1 : 4;
   return [
@@ -127,25 +146,25 @@ function ofEnded(family: Family, sender: Side): readonly Expression[] {
     loadPort(sender, words),
     loadAddress(family, receiver, words + 1),
     loadPort(receiver, 2 * words + 1),
-    { kind: "lookup", set: setOf(family).name, from: 0 },
   ];
 }
 
-/** The policies judge what begins a connection: it may be allowed again. */
-function notBeginning(): readonly Expression[] {
-  return withFlags(FLAG.syn | FLAG.ack, "different", FLAG.syn);
+function beginning(): readonly Expression[] {
+  const acknowledged = new Uint8Array(ACKNOWLEDGEMENT.length);
+  new DataView(acknowledged.buffer).setUint32(0, PROBE_ACKNOWLEDGEMENT);
+  return [
+    ...withFlag(FLAG.syn),
+    { kind: "payload", base: "transport", ...ACKNOWLEDGEMENT, to: 0 },
+    { kind: "compare", operator: "different", from: 0, value: acknowledged },
+  ];
 }
 
-function isReset(): readonly Expression[] {
-  return withFlags(FLAG.reset, "equal", FLAG.reset);
-}
-
-function withFlags(mask: number, operator: "equal" | "different", value: number): readonly Expression[] {
+function withFlag(flag: number): readonly Expression[] {
   return [
     ...matchProtocol(TCP),
     { kind: "payload", base: "transport", offset: FLAGS_OFFSET, length: 1, to: 0 },
-    { kind: "bitwise", from: 0, to: 0, mask: Uint8Array.of(mask), flip: Uint8Array.of(0) },
-    { kind: "compare", operator, from: 0, value: Uint8Array.of(value) },
+    { kind: "bitwise", from: 0, to: 0, mask: Uint8Array.of(flag), flip: Uint8Array.of(0) },
+    { kind: "compare", operator: "equal", from: 0, value: Uint8Array.of(flag) },
   ];
 }
 

@@ -27,10 +27,6 @@ export function serviceKey(address: string, protocol: number, port: number): str
   return `${address} ${protocol} ${port}`;
 }
 
-export function isServiceKey(key: string): boolean {
-  return key.includes(" ");
-}
-
 export interface CollectorSettings {
   readonly node: string;
   /** UDP port of VXLAN: packets between nodes are no flows. */

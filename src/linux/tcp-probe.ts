@@ -22,6 +22,8 @@ const WORDS_OF_TCP_HEADER = TCP_HEADER / 4;
 const SYN = 2;
 /** Sequence numbers are not known, and need not be: a SYN is never accepted within a connection. */
 const SEQUENCE = 1;
+/** What an end acknowledges that takes a probe for the beginning of a connection: it has none any more. */
+export const PROBE_ACKNOWLEDGEMENT = SEQUENCE + 1;
 
 export interface TcpEnd {
   readonly address: Address;

@@ -27,27 +27,22 @@ const KINDS: KindTable<Values> = {
   services: { prefix: SERVICE_ADDRESSES_PREFIX, decode: ({ key, value }) => readServiceAddresses(value, key) },
 };
 
-export interface ServiceListener {
-  readonly take: (change: RecordChange<ServiceAddresses>) => void;
-  /** All that there are were taken; perhaps again. */
-  readonly known: () => void;
-}
-
 /** Until the signal is aborted. Without the API connections to Services have no names, and everything else goes on. */
-export async function followServices(given: Means, listener: ServiceListener, stop: AbortSignal): Promise<void> {
+export async function followServices(
+  given: Means,
+  take: (change: RecordChange<ServiceAddresses>) => void,
+  stop: AbortSignal,
+): Promise<void> {
   const { means, network, replica, report } = given;
   const { random, wait } = means.clock;
   const { access } = network.orchestrator;
-  if (access === undefined) {
-    listener.known();
-    return aborted(stop);
-  }
+  if (access === undefined) return aborted(stop);
   const peers = () => replica.part(["nodes"]).snapshot?.nodes.size ?? 0;
   // Flows are switched on for all nodes at the same moment.
   await wait(random() * spreadOver(peers(), "lists"), stop);
   while (!stop.aborted) {
     try {
-      await followOnce(given, { access, peers, listener }, stop);
+      await followOnce(given, { access, peers, take }, stop);
     } catch (failure) {
       report(`Cannot read Services: ${failure instanceof Error ? failure.message : String(failure)}`);
       await wait(RETRY_MILLISECONDS, stop);
@@ -60,11 +55,11 @@ async function followOnce(
   {
     access,
     peers,
-    listener,
+    take,
   }: {
     readonly access: KubeAccess;
     readonly peers: () => number;
-    readonly listener: ServiceListener;
+    readonly take: (change: RecordChange<ServiceAddresses>) => void;
   },
   stop: AbortSignal,
 ): Promise<void> {
@@ -78,10 +73,7 @@ async function followOnce(
     report: ({ message }) => report(`Cannot read Services: ${message}`),
   });
   try {
-    for await (const { changes } of services.updates(signal)) {
-      for (const change of changes.services) listener.take(change);
-      listener.known();
-    }
+    for await (const { changes } of services.updates(signal)) for (const change of changes.services) take(change);
   } finally {
     ending.abort();
     await services.ended;

@@ -5,13 +5,11 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { seed } from "../../../test/support/ipam.ts";
-import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { pollUntil } from "../../../test/support/poll.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { SYSTEM_CLOCK } from "../../datastore/replica/clock.ts";
 import { startReplica } from "../../datastore/replica.ts";
 import { type EndName, type FromCollector, serviceKey, type ToCollector } from "../../flows/collector-messages.ts";
-import type { KubeClient } from "../../kube/api.ts";
 import { ownSockets } from "../../linux/netlink-socket.ts";
 import { globalNetworkSet } from "../../model/global-network-set.ts";
 import {
@@ -140,28 +138,21 @@ function pod(name: string, address: string, node = "here") {
 }
 
 /** The part of the agent, with the memory store and the network interfaces of this machine. */
-function start(program = WRITES_DOWN, kube?: KubeClient): void {
+function start(program = WRITES_DOWN): void {
   const replica = startReplica<NetworkValues>(store, networkKinds("here"), { signal: stop.signal });
-  const parts = partsOf(
-    replica,
-    () => startCollector(["-e", program], { environment: { ...process.env, TOLD_FILE: file() } }),
-    kube,
+  const parts = partsOf(replica, () =>
+    startCollector(["-e", program], { environment: { ...process.env, TOLD_FILE: file() } }),
   );
   running = Promise.all([parts[0]?.run(stop.signal), replica.ended]);
 }
 
-function partsOf(
-  replica: FollowedNetwork["replica"],
-  starter: FollowedNetwork["means"]["startCollector"],
-  kube?: KubeClient,
-) {
+function partsOf(replica: FollowedNetwork["replica"], starter: FollowedNetwork["means"]["startCollector"]) {
   const followed = {
     ...{ replica, store, log: (message: string) => log.push(message) },
-    network: { node: "here", orchestrator: kube === undefined ? {} : { access: { apiRoot: "http://api" } } },
+    network: { node: "here", orchestrator: {} },
     means: {
       ...{ clock, kernel: ownSockets, files: { runDirectory: folder, flowHistory: folder } },
       startCollector: starter,
-      openKubeClient: async () => kube,
     },
   } as unknown as FollowedNetwork;
   return flowParts(followed, flows);
@@ -239,33 +230,6 @@ describe("the part that observes flows", () => {
     await remove(GLOBAL_NETWORK_SET.key({ name: "partners" }));
     await pollUntil(() => names().get("198.51.100.8")?.kind === "outside", "the later change");
     expect(names().get("198.51.100.7")?.name).toBe("partners");
-  });
-
-  test("says nothing of the ports of Services before it knows all of them", async () => {
-    const api = startFakeApi({ watchList: "refused" });
-    const spec = { clusterIPs: ["10.96.0.9"], ports: [{ port: 80, protocol: "TCP" }] };
-    const web = { apiVersion: "v1", kind: "Service", metadata: { namespace: "shop", name: "web" }, spec };
-    api.respond({ method: "POST", path: "/api/v1/namespaces/shop/services", body: JSON.stringify(web) });
-    const isReached = Promise.withResolvers<void>();
-    await switchFlows({ flows: "Enabled" });
-    start(
-      WRITES_DOWN,
-      api.connect(async (_request, send) => {
-        await isReached.promise;
-        return send();
-      }),
-    );
-    const [service, other] = [serviceKey("10.96.0.9", 6, 80), serviceKey("10.96.0.9", 6, 81)];
-    await say({ kind: "who", keys: [service, other, "10.96.0.9"] });
-    await pollUntil(() => names().has("10.96.0.9"), "the other answer");
-    await say({ kind: "who", keys: ["198.51.100.7"] });
-    await pollUntil(() => names().has("198.51.100.7"), "a later answer");
-    expect([names().has(service), names().has(other)]).toEqual([false, false]);
-
-    isReached.resolve();
-    await pollUntil(() => names().has(service) && names().has(other), "the Services");
-    expect(names().get(service)).toEqual({ kind: "service", namespace: "shop", name: "web" });
-    expect(names().get(other)?.kind).toBe("outside");
   });
 
   test("tells rules and counts of denied packets, and hands on which numbers are in use", async () => {

@@ -1,7 +1,7 @@
 /** What a collector of flows is told: followed as long as it runs, and kept in a feed until the collector takes it. */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { ReplicaSnapshot, Update } from "../../datastore/replica.ts";
-import { type CollectorSettings, isServiceKey, type ToCollector } from "../../flows/collector-messages.ts";
+import type { CollectorSettings, ToCollector } from "../../flows/collector-messages.ts";
 import {
   isStagedKind,
   STORED_KINDS,
@@ -53,8 +53,6 @@ export class ToldFacts {
   private labelsSince: number | undefined;
   private requestRules: readonly number[] = [];
   private areSlicesTold = false;
-  /** Asked for before all Services are known; `undefined` once they are. */
-  private early: Set<string> | undefined = new Set();
 
   constructor(
     private readonly followed: FollowedNetwork,
@@ -90,10 +88,7 @@ export class ToldFacts {
       followControllers({ ...followed, report: means.report, send: (access) => this.feed.setLink(access) }, stop),
       followServices(
         { ...followed, report: means.report },
-        {
-          take: (change) => this.book.take({ of: "services", change }),
-          known: () => this.answerAboutServices(),
-        },
+        (change) => this.book.take({ of: "services", change }),
         stop,
       ),
       followStaged({ ...followed, report: means.report }, (update) => this.takeStaged(update), stop),
@@ -104,25 +99,13 @@ export class ToldFacts {
     return this.feed.take();
   }
 
-  /** Until it is known which Services there are, nobody is told that an address and port are none: no answer is said as a loss. */
   answer(key: string): void {
-    if (isServiceKey(key) && this.early !== undefined) {
-      if (this.early.size < MOST_ASKED) this.early.add(key);
-      return;
-    }
     this.book.ask(key);
     this.feed.addName(key);
   }
 
   forget(key: string): void {
-    this.early?.delete(key);
     this.book.forget(key);
-  }
-
-  private answerAboutServices(): void {
-    const { early } = this;
-    this.early = undefined;
-    for (const key of early ?? []) this.answer(key);
   }
 
   noteUse(since: number, numbers: readonly number[]): void {

@@ -4,20 +4,18 @@
  *   1. the table of resets knows how each end sees the connection: from now on what either sends is reset
  *   2. the entries are removed: what comes now and is not TCP begins a connection, which policy judges
  *   3. both ends are made to send something (src/linux/tcp-probe.ts), and again after a second, in case it was lost
- *   4. after some seconds the table forgets the connection, and is gone with the last one
+ *   4. after some seconds, or once it begins again, the table forgets the connection, and is gone with the last one
  *
  * A kernel without such a table still forgets the connections: their ends notice when nothing arrives any more.
  * Why: docs/decisions/open-connections.md.
  */
 import { describeFailure } from "../../errors.ts";
-import { type EndedSender, ResetTable } from "../../firewall/reset-table.ts";
+import { type EndedSender, RESET_MILLISECONDS, ResetTable } from "../../firewall/reset-table.ts";
 import { type ListedEntry, removeListed } from "../../linux/conntrack-entries.ts";
 import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
 import type { TcpProber } from "../../linux/tcp-probe.ts";
 import { RESETTING } from "../../policy/render/packet-mark.ts";
 
-/** Longer than a round trip, and than a packet that was sent before. */
-const RESET_MILLISECONDS = 10_000;
 const PROBE_AGAIN_MILLISECONDS = 1_000;
 
 export interface EndedConnection extends ListedEntry {
@@ -74,12 +72,8 @@ export class ConnectionEnder {
       this.probe(each.senders);
       await pause();
     }
-    const isOver = ({ since }: Resetting) => now - since >= RESET_MILLISECONDS;
-    const over = this.resetting.filter(isOver);
-    if (over.length === 0) return;
-    this.resetting = this.resetting.filter((each) => !isOver(each));
+    this.resetting = this.resetting.filter(({ since }) => now - since < RESET_MILLISECONDS);
     if (this.resetting.length === 0) this.close();
-    else await this.forget(over, pause);
   }
 
   /** Connections that were ended some moments ago get no resets any more. */
@@ -112,24 +106,4 @@ export class ConnectionEnder {
       this.means.report(`Idle TCP connections that policy denies are not reset at once: ${describeFailure(failure)}`);
     }
   }
-
-  /** Those that another connection has again by now stay. */
-  private async forget(over: readonly Resetting[], pause: () => Promise<void>): Promise<void> {
-    const known = new Set(this.resetting.flatMap(({ senders }) => senders.map(keyOf)));
-    for (const { senders } of over) {
-      const gone = senders.filter((each) => !known.has(keyOf(each)));
-      for (const each of gone) known.add(keyOf(each));
-      if (gone.length === 0) continue;
-      try {
-        this.table?.remove(gone);
-      } catch (failure) {
-        this.means.report(`Cannot forget ended TCP connections: ${describeFailure(failure)}`);
-      }
-      await pause();
-    }
-  }
-}
-
-function keyOf({ from, to }: EndedSender): string {
-  return [from, to].map(({ address, port }) => `${address.family} ${address.value} ${port}`).join();
 }

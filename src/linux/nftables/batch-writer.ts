@@ -168,9 +168,9 @@ class BatchWriter {
     });
   }
 
-  /** The set of a lookup; an anonymous set is added first. */
+  /** The set that it refers to; an anonymous set is added first. */
   #setOf(table: TableReference, expression: Expression): SetHandle {
-    if (expression.kind !== "lookup") return NO_SET;
+    if (expression.kind !== "lookup" && expression.kind !== "remove-element") return NO_SET;
     if (typeof expression.set === "string") return this.#handleOf(table, expression.set);
     const set: AnonymousSet = expression.set;
     const handle = { name: set.data === undefined ? "__set%d" : "__map%d", id: ++this.#setId };

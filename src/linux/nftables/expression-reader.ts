@@ -12,7 +12,7 @@ import {
   REJECT_TYPE,
   type Register,
 } from "./expression.ts";
-import { EXPRESSION } from "./expression-wire.ts";
+import { EXPRESSION, REMOVE_ELEMENT } from "./expression-wire.ts";
 import { readData, type Verdict } from "./verdict.ts";
 import { FAMILY } from "./wire.ts";
 
@@ -42,6 +42,7 @@ const READERS: Readonly<Record<string, Reader | undefined>> = {
   range: readRange,
   bitwise: readBitwise,
   lookup: readLookup,
+  dynset: readRemoval,
   immediate: readImmediate,
   nat: readNat,
   fib: readFib,
@@ -119,6 +120,14 @@ function readLookup(fields: Fields): Expression | undefined {
     ...(to === undefined ? {} : { to }),
     ...(fields.number(EXPRESSION.lookup.flags) === 1 ? { isInverted: true } : {}),
   };
+}
+
+function readRemoval(fields: Fields): Expression | undefined {
+  const [set, from] = [fields.text(EXPRESSION.dynset.set), fields.register(EXPRESSION.dynset.from)];
+  if (set === undefined || from === undefined) return undefined;
+  return fields.number(EXPRESSION.dynset.operation) === REMOVE_ELEMENT
+    ? { kind: "remove-element", set, from }
+    : undefined;
 }
 
 function readImmediate(fields: Fields): Expression | undefined {

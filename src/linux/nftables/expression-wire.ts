@@ -9,6 +9,7 @@ export const EXPRESSION = {
   range: { from: 1, operator: 2, first: 3, last: 4 },
   bitwise: { from: 1, to: 2, length: 3, mask: 4, flip: 5, operation: 6 },
   lookup: { set: 1, from: 2, to: 3, setId: 4, flags: 5 },
+  dynset: { set: 1, setId: 2, operation: 3, from: 4 },
   immediate: { to: 1, data: 2 },
   nat: { type: 1, family: 2, address: 3, port: 5 },
   counter: { bytes: 1, packets: 2 },
@@ -19,3 +20,6 @@ export const EXPRESSION = {
   reject: { type: 1, code: 2 },
   limit: { rate: 1, unit: 2, burst: 3, type: 4, flags: 5 },
 } as const;
+
+/** Of a `dynset`. */
+export const REMOVE_ELEMENT = 2;

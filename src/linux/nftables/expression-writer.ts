@@ -12,7 +12,7 @@ import {
   REJECT_TYPE,
   type Register,
 } from "./expression.ts";
-import { EXPRESSION } from "./expression-wire.ts";
+import { EXPRESSION, REMOVE_ELEMENT } from "./expression-wire.ts";
 import type { SetHandle } from "./set-writer.ts";
 import { writeValue, writeVerdict } from "./verdict.ts";
 import { FAMILY, LIST_ENTRY } from "./wire.ts";
@@ -36,6 +36,7 @@ const NAMES: Partial<Record<Expression["kind"], string>> = {
   compare: "cmp",
   verdict: "immediate",
   masquerade: "masq",
+  "remove-element": "dynset",
 };
 
 function nameOf(expression: Expression): string {
@@ -83,6 +84,9 @@ function writeBody(writer: MessageWriter, expression: Expression, set: SetHandle
     case "lookup":
       writeLookup(writer, expression, set);
       break;
+    case "remove-element":
+      writeRemoval(writer, expression, set);
+      break;
     case "immediate":
       writer.u32Big(EXPRESSION.immediate.to, registerNumber(expression.to));
       writeValue(writer, EXPRESSION.immediate.data, expression.value);
@@ -95,12 +99,7 @@ function writeBody(writer: MessageWriter, expression: Expression, set: SetHandle
       writeNat(writer, expression);
       break;
     case "fib":
-      writer.u32Big(
-        EXPRESSION.fib.flags,
-        expression.by.reduce((flags, by) => flags | FIB_FLAG[by], 0),
-      );
-      writer.u32Big(EXPRESSION.fib.result, FIB_RESULT[expression.result]);
-      writer.u32Big(EXPRESSION.fib.to, registerNumber(expression.to));
+      writeFib(writer, expression);
       break;
     case "log":
       writer.text(EXPRESSION.log.prefix, fittingPrefix(expression.prefix));
@@ -143,6 +142,22 @@ function writeLookup(writer: MessageWriter, { from, to, isInverted }: Of<"lookup
   writer.text(EXPRESSION.lookup.set, set.name);
   if (set.id !== undefined) writer.u32Big(EXPRESSION.lookup.setId, set.id);
   if (isInverted === true) writer.u32Big(EXPRESSION.lookup.flags, 1);
+}
+
+function writeRemoval(writer: MessageWriter, { from }: Of<"remove-element">, set: SetHandle): void {
+  writer.u32Big(EXPRESSION.dynset.from, registerNumber(from));
+  writer.u32Big(EXPRESSION.dynset.operation, REMOVE_ELEMENT);
+  writer.text(EXPRESSION.dynset.set, set.name);
+  if (set.id !== undefined) writer.u32Big(EXPRESSION.dynset.setId, set.id);
+}
+
+function writeFib(writer: MessageWriter, { by, result, to }: Of<"fib">): void {
+  writer.u32Big(
+    EXPRESSION.fib.flags,
+    by.reduce((flags, each) => flags | FIB_FLAG[each], 0),
+  );
+  writer.u32Big(EXPRESSION.fib.result, FIB_RESULT[result]);
+  writer.u32Big(EXPRESSION.fib.to, registerNumber(to));
 }
 
 function writeNat(writer: MessageWriter, { type, family, address, port }: Of<"nat">): void {

@@ -87,6 +87,8 @@ export type Expression =
       /** Continue if the key is not in the set. */
       readonly isInverted?: boolean;
     }
+  /** Removes the key from a set whose elements have a timeout. Succeeds if it is not there. */
+  | { readonly kind: "remove-element"; readonly set: string; readonly from: Register }
   | { readonly kind: "immediate"; readonly to: Register; readonly value: Uint8Array }
   | { readonly kind: "verdict"; readonly verdict: Verdict }
   | {

@@ -147,6 +147,23 @@ const GOLDEN: Readonly<Record<string, Golden>> = {
       },
     ),
   },
+  "add set inet x dd { type ipv4_addr . inet_service; flags dynamic,timeout; timeout 10s; }": {
+    changes: [
+      {
+        kind: "add-set",
+        table,
+        set: { name: "dd", key: ["ipv4_addr", "inet_service"], timeoutMilliseconds: 10_000 },
+      },
+    ],
+  },
+  "add rule inet x c delete @dd { ip saddr . tcp sport }": {
+    before: [set("dd")],
+    changes: rule(...matchFamily(4), ...matchProtocol(6), loadAddress(4, "source", 0), loadPort("source", 1), {
+      kind: "remove-element",
+      set: "dd",
+      from: 0,
+    }),
+  },
   'add rule inet x c iifname "cali*" jump d': {
     changes: rule(...matchInterfacePrefix("iifname", "cali"), verdict({ kind: "jump", chain: "d" })),
   },

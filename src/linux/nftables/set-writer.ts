@@ -6,7 +6,7 @@ import { encodeComment, encodeUserdata, numberEntry, SET_COMMENT, type UserdataE
 import * as wire from "./wire.ts";
 
 /** A named or an anonymous set. */
-export type AnySet = SetShape & Pick<Partial<NftSet>, "comment">;
+export type AnySet = SetShape & Pick<Partial<NftSet>, "comment" | "timeoutMilliseconds">;
 
 /** How a message refers to a set: by name, and to a set of the same batch also by number. */
 export interface SetHandle {
@@ -25,12 +25,14 @@ export function writeSet(writer: MessageWriter, set: AnySet, handle: Required<Se
     writer.u32Big(wire.SET.dataLength, set.data === "verdict" ? 0 : typeLength(set.data));
   }
   writer.u32Big(wire.SET.id, handle.id);
+  if (set.timeoutMilliseconds !== undefined) writer.u64Big(wire.SET.timeout, BigInt(set.timeoutMilliseconds));
   if (set.holdsIntervals === true && set.key.length > 1) writeFieldLengths(writer, set);
   writer.bytes(wire.SET.userdata, setUserdata(set));
 }
 
-function shapeFlags({ key, data, holdsIntervals }: SetShape): number {
-  const map = data === undefined ? 0 : wire.SET_FLAG.map;
+function shapeFlags({ key, data, holdsIntervals, timeoutMilliseconds }: AnySet): number {
+  const { map: isMap, timeout, dynamic } = wire.SET_FLAG;
+  const map = (data === undefined ? 0 : isMap) | (timeoutMilliseconds === undefined ? 0 : timeout | dynamic);
   if (holdsIntervals !== true) return map;
   return map | wire.SET_FLAG.interval | (key.length > 1 ? wire.SET_FLAG.concatenation : 0);
 }

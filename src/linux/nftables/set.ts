@@ -14,6 +14,8 @@ export interface SetShape {
 export interface NftSet extends SetShape {
   readonly name: string;
   readonly comment?: string;
+  /** The kernel removes an element after this time, and rules can remove it. */
+  readonly timeoutMilliseconds?: number;
 }
 
 export interface NftElement {

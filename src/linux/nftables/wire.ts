@@ -46,11 +46,20 @@ export const SET = {
   dataLength: 7,
   description: 9,
   id: 10,
+  timeout: 11,
   userdata: 13,
   handle: 16,
 } as const;
 export const SET_DESCRIPTION = { size: 1, concatenation: 2, fieldLength: 1 } as const;
-export const SET_FLAG = { anonymous: 1, constant: 2, interval: 4, map: 8, concatenation: 0x80 } as const;
+export const SET_FLAG = {
+  anonymous: 1,
+  constant: 2,
+  interval: 4,
+  map: 8,
+  timeout: 0x10,
+  dynamic: 0x20,
+  concatenation: 0x80,
+} as const;
 export const ELEMENT_LIST = { table: 1, set: 2, elements: 3, setId: 4 } as const;
 export const ELEMENT = { key: 1, data: 2, flags: 3, userdata: 6, keyEnd: 10 } as const;
 export const ELEMENT_FLAG = { intervalEnd: 1 } as const;

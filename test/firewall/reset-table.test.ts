@@ -1,0 +1,139 @@
+/**
+ * Which packets of an ended connection are reset, and that a connection with the same addresses and ports that begins after it is not.
+ *
+ *   client 192.0.2.2 ──▶ host ──▶ server 198.51.100.2, port 80
+ *
+ * The client has one port for all that it opens, so that each connection looks like the one before.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type EndedSender, ResetTable } from "../../src/firewall/reset-table.ts";
+import { ownSockets } from "../../src/linux/netlink-socket.ts";
+import { openTcpProber } from "../../src/linux/tcp-probe.ts";
+import { RESETTING } from "../../src/policy/render/packet-mark.ts";
+import { type Conversation, type EchoServer, openTcp, serveEchoes } from "../policy/conversation.ts";
+import { address } from "../support/ip.ts";
+import { isKernelAtLeast } from "../support/kernel-version.ts";
+import { insideNetns } from "../support/namespace-sockets.ts";
+import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
+import { type CapturedPacket, capturePackets } from "../support/packet-capture.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const area = new NetnsArea("resets");
+const able = canMakeNetns && isKernelAtLeast("5.12");
+const CLIENT_PORT = 40_000;
+const SERVER_PORT = 80;
+const ADDRESSES = {
+  4: { client: "192.0.2.2", server: "198.51.100.2" },
+  6: { client: "fd01::2", server: "fd02::2" },
+} as const;
+const FLAG = { syn: 2, reset: 4, ack: 16 } as const;
+
+describe.skipIf(!able)(`the table of resets${able ? "" : " (skipped: needs root, ip, nsenter and Linux 5.12)"}`, () => {
+  let [client, host, server]: TestNetns[] = [];
+  let echoes: EchoServer;
+
+  beforeAll(async () => {
+    area.sweep();
+    [client, host, server] = ["client", "host", "server"].map((name) => area.create(name));
+    for (const [end, four, six] of [
+      [the(client), "192.0.2", "fd01:"],
+      [the(server), "198.51.100", "fd02:"],
+    ] as const) {
+      const name = end === client ? "toclient" : "toserver";
+      ip(the(host), `link add ${name} type veth peer name eth0 netns ${end.name}`);
+      ip(the(host), `link set ${name} up`);
+      ip(end, "link set eth0 up");
+      for (const [place, device, number] of [
+        [the(host), name, 1],
+        [end, "eth0", 2],
+      ] as const) {
+        ip(place, `address add ${four}.${number}/24 dev ${device}`);
+        ip(place, `address add ${six}:${number}/64 dev ${device} nodad`);
+      }
+      ip(end, `route add default via ${four}.1`);
+      ip(end, `-6 route add default via ${six}:1`);
+    }
+    runIn(the(host), [
+      "sh",
+      "-c",
+      "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding",
+    ]);
+    runIn(the(client), ["sh", "-c", `echo ${CLIENT_PORT} ${CLIENT_PORT} >/proc/sys/net/ipv4/ip_local_port_range`]);
+    echoes = await serveEchoes(the(server).path, SERVER_PORT);
+  });
+  afterAll(() => {
+    echoes?.[Symbol.dispose]();
+    area.sweep();
+  });
+
+  const sendersOf = (family: 4 | 6): readonly [EndedSender, EndedSender] => {
+    const from = { address: address(ADDRESSES[family].client), port: CLIENT_PORT };
+    const to = { address: address(ADDRESSES[family].server), port: SERVER_PORT };
+    return [
+      { from, to },
+      { from: to, to: from },
+    ];
+  };
+  const tableWith = (senders: readonly EndedSender[]): Disposable => {
+    const table = insideNetns(the(host).path, () => ResetTable.open(ownSockets, RESETTING));
+    table.add(senders);
+    return { [Symbol.dispose]: () => table.close() };
+  };
+  /** In the name of the client. */
+  const probeServer = (family: 4 | 6) =>
+    insideNetns(the(host).path, () => {
+      const prober = openTcpProber(RESETTING.bit);
+      const [{ from, to }] = sendersOf(family);
+      prober.probe(from, to);
+      prober.close();
+    });
+  const open = async (name: string, family: 4 | 6): Promise<Conversation> => {
+    const options = { netns: the(client).path, address: ADDRESSES[family].server, port: SERVER_PORT };
+    const conversation = await openTcp(name, options);
+    if (conversation === undefined) throw new Error(`${name} cannot be opened`);
+    return conversation;
+  };
+
+  describe.each([4, 6] as const)("over IPv%i", (family) => {
+    test("ends what is open, and not a connection that begins with the same ports", async () => {
+      using before = await open(`before ${family}`, family);
+      expect(await before.works()).toBe(true);
+      using _ = tableWith(sendersOf(family));
+      expect(await before.works()).toBe(false);
+      probeServer(family);
+      await pollUntil(() => echoes.hasLost(before.name), "the server to lose it");
+
+      using toServer = capturePackets(the(server).path);
+      using toClient = capturePackets(the(client).path);
+      using after = await open(`after ${family}`, family);
+      expect(await after.works()).toBe(true);
+      expect([...toServer.packets(), ...toClient.packets()].filter(isReset)).toEqual([]);
+    });
+
+    test("what a server replies to a packet that made it say where it is opens nothing", async () => {
+      using _ = tableWith(sendersOf(family));
+      using toServer = capturePackets(the(server).path);
+      probeServer(family);
+      await pollUntil(() => toServer.packets().some(isReset), "the reset");
+      const own = toServer.packets().filter(({ protocol }) => protocol === 6);
+      expect(own.map(({ tcpFlags }) => tcpFlags & (FLAG.syn | FLAG.ack | FLAG.reset))).toEqual([
+        FLAG.syn,
+        FLAG.syn | FLAG.ack,
+        FLAG.reset,
+      ]);
+    });
+  });
+});
+
+function isReset({ protocol, tcpFlags }: CapturedPacket): boolean {
+  return protocol === 6 && (tcpFlags & FLAG.reset) !== 0;
+}
+
+function the(netns: TestNetns | undefined): TestNetns {
+  if (netns === undefined) throw new Error("no namespace");
+  return netns;
+}
+
+function ip(place: TestNetns, command: string): void {
+  runIn(place, ["ip", ...command.split(" ")]);
+}
