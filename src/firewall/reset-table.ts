@@ -14,8 +14,9 @@
  */
 import { identity } from "../identity.ts";
 import { type Address, addressBytes, type Family } from "../ip/address.ts";
+import { isKernelError } from "../linux/kernel-error.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../linux/netlink-socket.ts";
-import { commit } from "../linux/nftables/commit.ts";
+import { commit, tryCommit } from "../linux/nftables/commit.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
 import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict } from "../linux/nftables/match.ts";
 import { changesOf, type NftChange, type NftRule, type TableReference } from "../linux/nftables/ruleset.ts";
@@ -65,7 +66,13 @@ export class ResetTable {
 
   /** Until they begin again, at most for `RESET_MILLISECONDS`. */
   add(senders: readonly EndedSender[]): void {
-    commit(this.socket, elementChanges(senders));
+    commit(this.socket, elementChanges("add-elements", senders));
+  }
+
+  /** Also if it is not there any more. */
+  remove(sender: EndedSender): void {
+    const [refusal] = tryCommit(this.socket, elementChanges("delete-elements", [sender]));
+    if (refusal !== undefined && !isKernelError(refusal.error, "ENOENT")) throw refusal.error;
   }
 
   /** The table is gone with the socket that owns it. */
@@ -104,13 +111,10 @@ function resetTableChanges(mark: ResetMark): NftChange[] {
   ];
 }
 
-function elementChanges(senders: readonly EndedSender[]): NftChange[] {
+function elementChanges(kind: "add-elements" | "delete-elements", senders: readonly EndedSender[]): NftChange[] {
   return Array.from(
     Map.groupBy(senders, ({ from }) => from.address.family),
-    ([family, own]): NftChange => ({
-      ...{ kind: "add-elements", table: RESET_TABLE, set: setOf(family).name },
-      elements: own.map(elementOf),
-    }),
+    ([family, own]): NftChange => ({ kind, table: RESET_TABLE, set: setOf(family).name, elements: own.map(elementOf) }),
   );
 }
 

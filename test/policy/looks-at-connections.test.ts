@@ -1,8 +1,10 @@
 /** Which connections of the kernel are looked at, and ended, while policy changes: with an imitated judge. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ConnectionEnder } from "../../src/agent/policy/end-connections.ts";
+import { type ListedConnection, listConnections } from "../../src/agent/policy/list-connections.ts";
 import { type JudgedResources, OpenConnections } from "../../src/agent/policy/open-connections.ts";
-import { openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
+import { identity } from "../../src/identity.ts";
+import { closeNetlinkSocket, openNetlinkSocket, type SocketOpener } from "../../src/linux/netlink-socket.ts";
 import type { PolicyChanges } from "../../src/policy/inputs.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
@@ -30,11 +32,10 @@ describe.skipIf(!able)(
     });
     afterAll(() => area.sweep());
 
+    const kernel: SocketOpener = {
+      openSocket: (...asked) => insideNetns(place.path, () => openNetlinkSocket(...asked)),
+    };
     const follow = (judgeOf: (count: number) => void) => {
-      const kernel = {
-        openSocket: (...asked: Parameters<typeof openNetlinkSocket>) =>
-          insideNetns(place.path, () => openNetlinkSocket(...asked)),
-      };
       const stop = new AbortController();
       const judged: number[][] = [];
       let ended = 0;
@@ -117,6 +118,27 @@ describe.skipIf(!able)(
       following.open.moved(new Set(["127.0.0.2"]));
       await pollUntil(() => following.ended() === 3, "the look at one");
       expect(following.judged.at(-1)).toEqual([DENIED]);
+    });
+
+    test("reset nothing of a connection that had ended before, whose ends may have another one by now", async () => {
+      const options = { hostname: "127.0.0.1", port: DENIED, socket: { data: () => {} } };
+      using _ = insideNetns(place.path, () => {
+        const server = Bun.listen(options);
+        return { [Symbol.dispose]: () => server.stop(true) };
+      });
+      const clients = await Promise.all([1, 2].map(() => insideNetns(place.path, () => Bun.connect(options))));
+      const socket = kernel.openSocket("netfilter");
+      const listed = await listConnections(socket, { isWanted: () => true, pause: async () => {} });
+      const [gone, open] = listed.filter(({ connection: { protocol } }) => protocol === 6);
+      if (gone === undefined || open === undefined) throw new Error("no connections");
+      const ender = new ConnectionEnder({ kernel, openProber: undefined, elapsed: () => 0, report: () => {} });
+      expect(ender.end(socket, [{ ...gone, id: gone.id + 1 }, open])).toEqual([open]);
+      const resets = runIn(place, ["nft", "list", "table", "inet", `${identity.policyTable}_resets`]);
+      const isReset = ({ connection: { ports } }: ListedConnection) => resets.includes(`127.0.0.1 . ${ports?.source} `);
+      expect([gone, open].map(isReset)).toEqual([false, true]);
+      ender.close();
+      closeNetlinkSocket(socket);
+      for (const each of clients) each.terminate();
     });
   },
 );

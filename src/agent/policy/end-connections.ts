@@ -33,7 +33,7 @@ export interface EndMeans {
 }
 
 interface Resetting {
-  readonly senders: readonly EndedSender[];
+  senders: readonly EndedSender[];
   readonly since: number;
   isProbedAgain: boolean;
 }
@@ -56,10 +56,14 @@ export class ConnectionEnder {
     tracking: NetlinkSocket,
     connections: readonly Connection[],
   ): readonly Connection[] {
-    const senders = connections.flatMap((each) => each.senders ?? []);
-    const canReset = senders.length > 0 && this.reset(senders);
+    const senders = sendersOf(connections);
+    const resetting = senders.length > 0 ? this.reset(senders) : undefined;
     const removed = removeListed(tracking, connections);
-    if (canReset) this.probe(senders);
+    if (resetting === undefined) return removed;
+    const isRemoved = new Set(removed);
+    resetting.senders = sendersOf(removed);
+    this.spare(sendersOf(connections.filter((each) => !isRemoved.has(each))));
+    this.probe(resetting.senders);
     return removed;
   }
 
@@ -85,17 +89,27 @@ export class ConnectionEnder {
     this.table = undefined;
   }
 
-  private reset(senders: readonly EndedSender[]): boolean {
+  private reset(senders: readonly EndedSender[]): Resetting | undefined {
     try {
       this.table ??= ResetTable.open(this.means.kernel, RESETTING);
       this.table.add(senders);
     } catch (failure) {
       this.means.report(`TCP connections that policy denies end without a reset: ${describeFailure(failure)}`);
       this.close();
-      return false;
+      return undefined;
     }
-    this.resetting.push({ senders, since: this.means.elapsed(), isProbedAgain: false });
-    return true;
+    const resetting = { senders, since: this.means.elapsed(), isProbedAgain: false };
+    this.resetting.push(resetting);
+    return resetting;
+  }
+
+  /** Of connections that had ended before, whose ends may have another one by now, and of those that cannot be ended. */
+  private spare(senders: readonly EndedSender[]): void {
+    try {
+      for (const each of senders) this.table?.remove(each);
+    } catch (failure) {
+      this.means.report(`Cannot forget TCP connections that have ended: ${describeFailure(failure)}`);
+    }
   }
 
   private probe(senders: readonly EndedSender[]): void {
@@ -106,4 +120,8 @@ export class ConnectionEnder {
       this.means.report(`Idle TCP connections that policy denies are not reset at once: ${describeFailure(failure)}`);
     }
   }
+}
+
+function sendersOf(connections: readonly EndedConnection[]): readonly EndedSender[] {
+  return connections.flatMap((each) => each.senders ?? []);
 }
