@@ -4,7 +4,7 @@
  * The key of a built part covers all its inputs, so an outdated one is never
  * used; concurrent runs wait for each other instead of building twice.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
@@ -112,7 +112,9 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
       cp "$(go list -m -f '{{.Dir}}' "\${file%%:*}")/\${file#*:}" "$final".new/ || exit 1
     done
     for link in $links; do ln -s "\${link#*=}" "$final".new/"\${link%%=*}"; done
-    mv "$final".new "$final"`;
+    mv "$final".new "$final"
+    # Under the lock: whoever builds meanwhile reads it.
+    [ "$(du -sm "$GOCACHE" | cut -f1)" -le "$largest" ] || rm -rf "$GOCACHE"`;
   const child = Bun.spawn(["flock", join(cacheRoot(), "lock"), "sh", "-c", script, "build", ...row.packages], {
     cwd: moduleDirectory(row),
     env: {
@@ -123,6 +125,7 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
         .map((link) => link.join("="))
         .join(" "),
       files: (row.files ?? []).join(" "),
+      largest: String(BUILD_CACHE_LIMIT_MEGABYTES),
       flags: ["-s -w", row.linkerFlags ?? ""].join(" ").trim(),
       tags: row.tags ?? "",
       CGO_ENABLED: "0",
@@ -135,8 +138,6 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
   });
   const [complaints, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
   if (code !== 0) return complaints.trim().split("\n").slice(-3).join("; ");
-
-  dropBuildCache();
   return undefined;
 }
 
@@ -144,12 +145,6 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
 function fetchedGo(): Readonly<Record<string, string>> {
   const root = toolchainDirectory(cacheRoot(), TOOLCHAIN);
   return { PATH: `${root}/bin:${process.env["PATH"] ?? ""}`, GOROOT: root, GOTOOLCHAIN: "local" };
-}
-
-function dropBuildCache(): void {
-  const cache = join(cacheRoot(), "go-build");
-  const [megabytes] = Bun.spawnSync(["du", "-sm", cache]).stdout.toString().split("\t");
-  if (Number(megabytes) > BUILD_CACHE_LIMIT_MEGABYTES) rmSync(cache, { recursive: true, force: true });
 }
 
 if (import.meta.main) {
