@@ -5,6 +5,7 @@
  *   outside 198.51.100.2 ─── out0  host  side0 ─── side 203.0.113.2        Service 10.96.0.7:1000 -> x/b, y/b port 80
  *                             │ │ │ │                                      Service 10.96.0.7:1001 -> x/a port 81
  *                        x/a x/b y/a y/b                                   port 8080 of the host -> x/a port 80
+ *                                                    with kube-proxy: ports 31000, 31001 of the host -> the same Service
  */
 import { readdirSync, readFileSync } from "node:fs";
 import type { FlowAnswer } from "../../src/flows/flow-answer.ts";
@@ -13,7 +14,7 @@ import { identity } from "../../src/identity.ts";
 import { writeSysctl } from "../../src/linux/sysctl.ts";
 import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import type { Agent } from "../agent/agent.ts";
-import { type HostSite, openHostSite } from "../policy/host-site.ts";
+import { HOST_NODE, type HostSite, openHostSite } from "../policy/host-site.ts";
 import type { End, Labels } from "../policy/policy-site.ts";
 import { type ConntrackTable, openConntrackTable } from "../support/conntrack-table.ts";
 import type { Host } from "../support/host.ts";
@@ -21,8 +22,11 @@ import { poolChange } from "../support/ipam.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { capturePackets, type PacketCapture } from "../support/packet-capture.ts";
 import { pollUntil } from "../support/poll.ts";
+import { type ServicePlan, startProxiedService } from "./proxied-service.ts";
 import { DROPPED_PORT, serveTraffic } from "./traffic.ts";
 
+/** Of the node, if the Service is carried out by kube-proxy. */
+export const NODE_PORTS = [31_000, 31_001] as const;
 export const SERVICE = { 4: "10.96.0.7", 6: "fd96::7" } as const;
 const POD_NAMES = ["x/a", "x/b", "y/a", "y/b"] as const;
 export const END_NAMES = [...POD_NAMES, "outside", "side"] as const;
@@ -136,10 +140,12 @@ export interface FlowSite extends AsyncDisposable {
 
 export interface FlowSiteOptions {
   readonly labels: Readonly<Record<string, Labels>>;
+  /** Who carries out the Service; by default rules as those of kube-proxy, without ports of the node. */
+  readonly services?: "kube-proxy";
 }
 
 /** Flows are switched on with the first `apply`. */
-export async function openFlowSite({ labels }: FlowSiteOptions): Promise<FlowSite> {
+export async function openFlowSite({ labels, services }: FlowSiteOptions): Promise<FlowSite> {
   const hostSite = await openHostSite("Enabled");
   const { policies } = hostSite;
   const { host } = policies.site;
@@ -154,8 +160,9 @@ export async function openFlowSite({ labels }: FlowSiteOptions): Promise<FlowSit
     poolChange("blue", "10.50.0.0/16", { natOutgoing: true }),
     poolChange("blue6", "fd50::/64", { natOutgoing: true }),
   ]);
-  await host.must(["nft", "-f", "-"], { stdin: serviceRules(end) });
-  const stack = new DisposableStack();
+  const stack = new AsyncDisposableStack();
+  if (services === undefined) await host.must(["nft", "-f", "-"], { stdin: serviceRules(end) });
+  else stack.use(await startProxiedService(host, servicePlan(end)));
   for (const name of [...END_NAMES, "host"]) stack.use(await serveTraffic(end(name)));
   for (const name of END_NAMES) {
     const inside = ["nsenter", `--net=${end(name).netns}`, "nft"];
@@ -175,7 +182,7 @@ export async function openFlowSite({ labels }: FlowSiteOptions): Promise<FlowSit
     endAt: (address) =>
       ofHost.includes(address) ? "host" : names.find((name) => end(name).addresses.includes(address)),
     async [Symbol.asyncDispose]() {
-      stack.dispose();
+      await stack.disposeAsync();
       await hostSite[Symbol.asyncDispose]();
     },
   };
@@ -185,6 +192,17 @@ export async function openFlowSite({ labels }: FlowSiteOptions): Promise<FlowSit
 export function flowsConfiguration(more: Partial<NodeAgentConfigurationSpec> = {}, name = "default") {
   const spec = { flows: "Enabled" as const, flowDeniedPerSecond: 1_000, flowsPerSecond: 100_000, ...more };
   return nodeAgentConfiguration.make({ name }, spec);
+}
+
+function servicePlan(end: (name: string) => End): ServicePlan {
+  return {
+    ...{ node: HOST_NODE, addresses: [SERVICE[4], SERVICE[6]], podRanges: ["10.50.0.0/16", "fd50::/64"] },
+    nodeAddresses: end("host").addresses,
+    ports: [
+      { port: 1000, nodePort: NODE_PORTS[0], targetPort: 80, backends: [end("x/b"), end("y/b")] },
+      { port: 1001, nodePort: NODE_PORTS[1], targetPort: 81, backends: [end("x/a")] },
+    ],
+  };
 }
 
 /** As kube-proxy: one of several backends by chance, also for what the host itself sends, and a masquerade of what a pod sends itself. */
