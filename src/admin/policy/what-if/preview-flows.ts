@@ -65,7 +65,8 @@ export async function previewFlows(
 class FlowComparison {
   seen = 0;
   private notJudged = 0;
-  private readonly known = new Set<string>();
+  /** How many records of a connection there are, and how many of each node. */
+  private readonly known = new Map<string, number>();
   private readonly rows = { denied: new Map<string, FlowRow>(), allowed: new Map<string, FlowRow>() };
   private readonly before: (flow: FlowRecord) => ReplayedFlow;
   private readonly after: (flow: FlowRecord) => ReplayedFlow;
@@ -76,17 +77,14 @@ class FlowComparison {
   }
 
   add(flow: FlowRecord): void {
-    // A connection between two nodes has a record on each.
-    const key = `${flow.protocol} ${[flow.source, flow.destination].map(({ address, port }) => `${address} ${port}`).join(" ")}`;
-    if (flow.state !== "denied" && this.known.has(key)) return;
-    this.known.add(key);
+    if (this.isKnown(flow)) return;
     this.seen += 1;
     const [former, present] = [this.before(flow), this.after(flow)];
-    if (present.verdict === "not judged" || present.verdict === "depends") {
+    if (former.verdict === present.verdict && isCertain(present)) return;
+    if (!isCertain(former) || !isCertain(present)) {
       this.notJudged += 1;
       return;
     }
-    if (former.verdict === present.verdict || former.verdict === "not judged" || former.verdict === "depends") return;
     const rows = this.rows[present.verdict];
     const target = flow.backend ?? flow.destination;
     const [from, to, packets] = [groupOf(flow.source), groupOf(target), packetsOf(flow, target)];
@@ -94,6 +92,18 @@ class FlowComparison {
     const row = rows.get(name) ?? { from, to, packets, connections: 0, open: 0, reason: present.reason };
     const connections = row.connections + 1 + (flow.suppressed ?? 0);
     rows.set(name, { ...row, connections, open: row.open + (flow.state === "open" ? 1 : 0) });
+  }
+
+  /** Whether another node has recorded it too. A later connection may have the same ports, and pings have none. */
+  private isKnown({ node, protocol, icmp, source, destination, backend }: FlowRecord): boolean {
+    const ends = [source, backend ?? destination].map(({ address, port }) => [address, port]);
+    const key = JSON.stringify([protocol, icmp, ...ends]);
+    const own = `${node} ${key}`;
+    const count = (this.known.get(own) ?? 0) + 1;
+    this.known.set(own, count);
+    if (count <= (this.known.get(key) ?? 0)) return true;
+    this.known.set(key, count);
+    return false;
   }
 
   get result(): PreviewedFlows {
@@ -105,6 +115,10 @@ class FlowComparison {
       ...{ denied: sorted(denied), allowed: sorted(allowed) },
     };
   }
+}
+
+function isCertain(flow: ReplayedFlow): flow is ReplayedFlow & { readonly verdict: "allowed" | "denied" } {
+  return flow.verdict === "allowed" || flow.verdict === "denied";
 }
 
 /** As in the table of workloads. */

@@ -137,6 +137,33 @@ describe("policy preview", () => {
     `);
   });
 
+  test("counts each recorded connection once, also those with the same ports, through Services and without ports", async () => {
+    const through = (id: string, address: string) => {
+      const { destination, ...own } = flow(id, PROBE, 9187, { node: "two" });
+      const service = { kind: "service", namespace: "shop", name: "db", address: "10.96.0.1", port: 80 } as const;
+      return { ...own, destination: service, backend: { ...destination, address } };
+    };
+    const ping = { ...flow("9", PROBE, 0, { protocol: 1, icmp: { type: 8, code: 0 } }), id: "9" };
+    const recorded = [
+      // As both nodes see it.
+      through("1", "10.0.0.3"),
+      flow("1", PROBE, 9187),
+      // The port of the client is used again: for another workload behind the Service, then for the first one.
+      through("1", "10.0.0.9"),
+      through("1", "10.0.0.3"),
+      ...[ping, { ...ping, id: "10" }, { ...ping, id: "11", icmp: { type: 13, code: 0 } }],
+    ];
+    using node = imitateNode(join(directory.path, "3"), () => [...recorded.map((each) => ({ flow: each })), WELL]);
+    const { stdout } = await preview("-f db.json -o json", { env: node.env });
+
+    const { flows } = JSON.parse(stdout);
+    expect(flows.compared).toBe(6);
+    expect(flows.denied).toMatchObject([
+      { packets: "ICMP", connections: 3 },
+      { packets: "TCP 9187", connections: 2 },
+    ]);
+  });
+
   test("opens what a deleted policy closed; exit code 0, and 3 the other way round", async () => {
     await put("networkpolicies", "NetworkPolicy", { name: "db", namespace: "shop" }, JSON.parse(CLOSE_DB).spec);
     const { code, stdout, stderr } = await preview("--without shop/db");
