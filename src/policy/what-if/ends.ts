@@ -52,13 +52,24 @@ export function endsOf(before: PolicyResources, after: PolicyResources): readonl
     );
   });
   const known = new Set([...workloads, ...hosts].map(({ text }) => text));
+  const [former, present] = [before, after].map(ofAllInterfaces);
   const others = Array.from(nodes).flatMap(([node, addresses]) =>
     addresses
-      .map((address) => ({ kind: "host", ...at(address), node }) as const)
+      .map((address) => {
+        const around = { before: former?.get(node), after: present?.get(node) };
+        return { kind: "host", ...at(address), ...around, node } as const;
+      })
       .filter(({ text }) => !known.has(text)),
   );
   const taken = new Set([...known, ...others.map(({ text }) => text)]);
   return [...workloads, ...hosts, ...others, ...outsideEnds(networksOf([before, after]), taken)];
+}
+
+/** By node: what decides about all its addresses, also those that it does not expect. */
+function ofAllInterfaces({ hostEndpoints }: PolicyResources): ReadonlyMap<string, HostEndpoint> {
+  const found = hostEndpoints.filter(({ spec }) => spec.interfaceName === "*");
+  const lastFirst = found.toSorted((left, right) => (left.metadata.name < right.metadata.name ? 1 : -1));
+  return new Map(lastFirst.map((endpoint) => [endpoint.spec.node ?? "", endpoint]));
 }
 
 function oneOfEach(addresses: readonly Address[]): readonly Address[] {

@@ -7,6 +7,7 @@ import { formatAddress } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
 import { globalNetworkSet } from "../../model/global-network-set.ts";
+import { hostEndpoint } from "../../model/host-endpoint.ts";
 import { node } from "../../model/node.ts";
 import {
   type NodeAgentConfiguration,
@@ -200,6 +201,25 @@ describe("Reach", () => {
     // A rule about a source or a destination outside counts in one of both directions.
     expect(changed).toBeGreaterThan(0);
   });
+});
+
+test("a host endpoint for all interfaces decides about every address of its node", () => {
+  const hosts = [hostEndpoint.make({ name: "n2" }, { node: "n2", interfaceName: "*", expectedIPs: ["172.16.0.2"] })];
+  const nodes = [
+    node.make({ name: "n2" }, { addresses: [{ address: "172.16.0.2" }, { address: "172.16.9.2" }] }),
+    node.make({ name: "n3" }, { addresses: [{ address: "172.16.0.3" }] }),
+  ];
+  const settingsOf = (name: string) => nodeAgentSettings([], name);
+  const [before, after] = [[], hosts].map((hostEndpoints) => ({
+    resources: { ...SMALL, nodes, hostEndpoints },
+    settingsOf,
+  }));
+  if (before === undefined || after === undefined) throw new Error("no states");
+  const changes = [...new Reach({ before, after }).changes()];
+  const closed = changes
+    .filter(({ source }) => source.kind === "workload")
+    .flatMap(({ destination }) => destination.ends.map(({ text }) => text));
+  expect(new Set(closed)).toEqual(new Set(["172.16.0.2", "172.16.9.2"]));
 });
 
 const pod = (name: string, namespace: string, app: string, addresses: readonly string[], ports: number[] = []) =>
