@@ -293,6 +293,19 @@ describe("draftPolicies()", () => {
     expect(drafted([leaving])).toMatchObject({ denied: 0, allowed: 1 });
   });
 
+  test("marks a Service that has more ports than were used", () => {
+    const [dns, db] = SHOP.serviceEndpoints ?? [];
+    if (dns === undefined || db === undefined) throw new Error("no Services");
+    const more = { ...db, ports: [...db.ports, { protocol: 6, port: 9187 }] };
+    const text = draftText(
+      draftOf(SHOP_FLOWS, { resources: { ...SHOP, serviceEndpoints: [dns, more] }, isWanted: inShop }),
+      "enforced",
+    );
+
+    expect(text).toMatch(/# to Service shop\/db \(1 flow\)\n +# generalised: the Service also has TCP 9187\n/);
+    expect(text.match(/generalised: the Service/g)).toHaveLength(1);
+  });
+
   test("stands for addresses outside by networks as long as it is told", () => {
     const aggregation = { 4: 24 };
     const text = draftText(draftOf(SHOP_FLOWS, { resources: SHOP, isWanted: inShop, aggregation }), "enforced");

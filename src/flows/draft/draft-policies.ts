@@ -257,11 +257,12 @@ class PolicyDraft {
           const placement = placements[level];
           return placement === undefined ? [] : [{ placement, flows: count }];
         });
-        const { aggregation } = this.options;
+        const { aggregation, resources } = this.options;
         return rulesFor(flows, {
           group,
           direction,
           aggregation,
+          resources,
           nameSet: (wanted) => nameSet(group.namespace, wanted),
         });
       };

@@ -85,7 +85,7 @@ export function placementsOf(
       : [at(seenAs?.address ?? source.address), at(source.address)];
   const ofService = destination.kind === "service" && namespace !== undefined && name !== undefined;
   return [
-    ...(isOfService && ofService ? [to({ kind: "service", namespace, name }, undefined)].map(withoutPort) : []),
+    ...(isOfService && ofService ? [to({ kind: "service", namespace, name })] : []),
     ...(named === undefined ? [] : selected.map((peer) => to(peer, named))),
     ...selected.map((peer) => to(peer)),
     ...(named === undefined ? [] : addresses.map((placement) => ({ ...placement, port: named }))),
@@ -96,10 +96,6 @@ export function placementsOf(
 const LAST_PROTOCOL = 255;
 /** Rules cannot name the type 255. */
 const MOST_ICMP_TYPE = 254;
-
-function withoutPort({ port: _, ...placement }: Placement): Placement {
-  return placement;
-}
 
 /** The name by which all of the group that run now declare the port. */
 function namedPort(group: WorkloadGroup | undefined, protocol: number, port: number | undefined): string | undefined {
@@ -155,6 +151,7 @@ export interface RuleContext {
   readonly group: WorkloadGroup;
   readonly direction: Direction;
   readonly aggregation: Aggregation;
+  readonly resources: PolicyResources;
   /** A name for a set that is not taken. */
   readonly nameSet: (wanted: string) => string;
 }
@@ -273,7 +270,10 @@ function rulesTogether(same: readonly PeerPorts[], context: RuleContext): readon
   switch (peer.kind) {
     case "service": {
       const services = { name: peer.name, ...(peer.namespace === namespace ? {} : { namespace: peer.namespace }) };
-      return [drafted(same, { services }, [`Service ${peer.namespace}/${peer.name}`], context)];
+      const rule = drafted(same, { services }, [`Service ${peer.namespace}/${peer.name}`], context);
+      const others = otherPortsOf(peer, same, context.resources);
+      const note = others.length === 0 ? [] : [`generalised: the Service also has ${listed(others, MOST_TITLES)}`];
+      return [{ ...rule, comments: [...rule.comments, ...note] }];
     }
     case "network set":
       return [drafted(same, peer.entity, [peer.title], context)];
@@ -282,6 +282,20 @@ function rulesTogether(same: readonly PeerPorts[], context: RuleContext): readon
     case "address":
       return addressRules(same, context);
   }
+}
+
+/** Of the Service, those to which no connection was recorded. */
+function otherPortsOf(
+  service: Extract<Peer, { kind: "service" }>,
+  same: readonly PeerPorts[],
+  { serviceEndpoints = [] }: PolicyResources,
+): readonly string[] {
+  const word = (protocol: number, port: number | string | undefined) =>
+    `${PROTOCOL_NAMES[protocol] ?? protocol} ${port}`;
+  const used = new Set(same.flatMap(({ placements }) => placements.map(({ protocol, port }) => word(protocol, port))));
+  const own = serviceEndpoints.filter((each) => each.namespace === service.namespace && each.service === service.name);
+  const all = new Set(own.flatMap(({ ports }) => ports.map(({ protocol, port }) => word(protocol, port))));
+  return [...all].filter((each) => !used.has(each)).toSorted();
 }
 
 /** As many values of the label in a rule as a selector may have. */
@@ -392,7 +406,9 @@ function drafted(
     },
     comments: [
       `${about} (${counted(flows, "flow")})`,
-      ...(range === 0 ? [] : [`generalised: a range, of which ${range} ports were used`]),
+      ...(range === 0 || entity.services !== undefined
+        ? []
+        : [`generalised: a range, of which ${range} ports were used`]),
     ],
   };
 }
