@@ -2,7 +2,7 @@ import { loadOnce } from "../../load-once.ts";
 import type { Command } from "../main/command.ts";
 import { DRY_RUN_OPTION, NAMESPACE_OPTION, USUAL_NAMESPACE } from "../resources/options.ts";
 import { DEFAULT_COUNT, DEFAULT_SECONDS, DRAFT_TIME, FLOW_OPTIONS, PACKET_OPTIONS, UNUSED_TIME } from "./options.ts";
-import { WHAT_IF_OPTIONS } from "./what-if/options.ts";
+import { BY_OPTION, WHAT_IF_OPTIONS } from "./what-if/options.ts";
 
 export const policyExplain: Command = {
   kind: "command",
@@ -80,6 +80,7 @@ export const policyPreview: Command = {
   description: [
     "Compares the policies in the datastore with what they would be, and writes nothing. First lists what would be denied, then what would be",
     "allowed: between workloads by namespace and owner, host endpoints, and networks outside; exactly, for every protocol and port.",
+    "More than 60 rows are summed up by namespace, which --by changes.",
     "Then does the same with connections that were recorded, if flows are on: how many of each would be denied, and how many of them are open.",
     "A pod that is gone since is judged as it was recorded.",
     "What host endpoints decide about forwarded packets, and sidecars about requests, is not compared; a note says so if that may change.",
@@ -87,6 +88,7 @@ export const policyPreview: Command = {
   ].join("\n"),
   options: [
     ...WHAT_IF_OPTIONS,
+    BY_OPTION,
     { name: "since", value: "DURATION|TIME", summary: "Compare connections recorded since then (default: 1d)" },
     { name: "local", summary: "Ask the agent of this node for flows, even if a kubeconfig is given; needs root" },
   ],
@@ -116,12 +118,7 @@ export const policyMatrix: Command = {
       ...NAMESPACE_OPTION,
       summary: "Only pairs with an end in the namespace (default: all), also that of what -f and --without name",
     },
-    {
-      name: "by",
-      value: "GROUPING",
-      oneOf: ["group", "namespace"],
-      summary: "group (namespace and owner; default) or namespace",
-    },
+    BY_OPTION,
     {
       name: "output",
       letter: "o",

@@ -97,7 +97,7 @@ export function cellsOf(breaks: PacketBreaks): readonly PacketCell[] {
       const types = Array.from(icmp).sort(([left], [right]) => left - right);
       return [
         ...types.flatMap(([type, codes]) => [
-          ...Array.from(codes, (code) => ({ protocol, icmp: { type, code } })),
+          ...[...codes].sort((left, right) => left - right).map((code) => ({ protocol, icmp: { type, code } })),
           { protocol, icmp: { type } },
         ]),
         { protocol, icmp: {} },
@@ -130,11 +130,73 @@ function unnamed(named: { has(number: number): boolean }, from: number): number 
   return all.find((number) => !named.has(number)) ?? from;
 }
 
+/** Verdicts about all packets: the same object wherever they are the same, if one `PacketVerdictsIndex` made them. */
+export interface PacketVerdicts {
+  readonly id: number;
+  /** Only those at which the verdict changes. */
+  readonly breaks: PacketBreaks;
+  allows(shape: PacketShape): boolean;
+}
+
+export class PacketVerdictsIndex {
+  private readonly byText = new Map<string, PacketVerdicts>();
+  readonly everything = this.of(new Map(), () => true);
+
+  /** `allows`: about packets that the breaks tell apart. */
+  of(breaks: PacketBreaks, allows: (shape: PacketShape) => boolean): PacketVerdicts {
+    const needed = neededBreaks(breaks, (cell) => allows(shapeOf(cell, breaks)));
+    const verdicts = new Map(
+      cellsOf(needed).map((cell) => {
+        const shape = shapeOf(cell, needed);
+        return [cellKey(shape, needed), allows(shape)] as const;
+      }),
+    );
+    const text = JSON.stringify([...verdicts]);
+    const known = this.byText.get(text);
+    if (known !== undefined) return known;
+    const isAllowed = (shape: PacketShape) => verdicts.get(cellKey(shape, needed)) === true;
+    const made = { id: this.byText.size, breaks: needed, allows: isAllowed };
+    this.byText.set(text, made);
+    return made;
+  }
+}
+
+const SIDES = [
+  ["source", "destination"],
+  ["destination", "source"],
+] as const;
+
+function neededBreaks(breaks: PacketBreaks, allows: (cell: PacketCell) => boolean): PacketBreaks {
+  const builder = new BreaksBuilder();
+  const others = allows({});
+  for (const [protocol, own] of breaks) {
+    const verdicts = cellsOf(new Map([[protocol, own]]))
+      .filter((cell) => cell.protocol !== undefined)
+      .map((cell) => ({ cell, isAllowed: allows(cell) }));
+    if (verdicts.every(({ isAllowed }) => isAllowed === others)) continue;
+    builder.protocol(protocol);
+    for (const [side, other] of SIDES) {
+      for (const row of Map.groupBy(verdicts, ({ cell }) => cell[other]?.first).values()) {
+        for (const [index, { cell, isAllowed }] of row.entries()) {
+          const first = cell[side]?.first ?? 0;
+          if (index > 0 && isAllowed !== row[index - 1]?.isAllowed)
+            builder.ports(protocol, side, { first, last: LAST_PORT });
+        }
+      }
+    }
+    const ofType = (type: number | undefined) =>
+      verdicts.find(({ cell: { icmp } }) => icmp?.type === type && icmp?.code === undefined)?.isAllowed;
+    for (const { cell, isAllowed } of verdicts) {
+      if (cell.icmp?.type === undefined) continue;
+      const { type, code } = cell.icmp;
+      if (isAllowed !== ofType(code === undefined ? undefined : type)) builder.icmp(protocol, type, code);
+    }
+  }
+  return builder.breaks;
+}
+
 /** The cell of these breaks that has the packet, as a text. */
-export function cellKey(
-  { protocol, sourcePort = 0, destinationPort = 0, icmp }: PacketShape,
-  breaks: PacketBreaks,
-): string {
+function cellKey({ protocol, sourcePort = 0, destinationPort = 0, icmp }: PacketShape, breaks: PacketBreaks): string {
   const own = breaks.get(protocol);
   if (own === undefined) return "other";
   if (icmp !== undefined) {

@@ -13,6 +13,8 @@ export interface Group {
   readonly kind: End["kind"];
   /** `shop/web`; of several parts that rules tell apart, with the labels that differ. */
   readonly name: string;
+  /** `shop/web`, also of a part. */
+  readonly whole: string;
   readonly namespace?: string;
 }
 
@@ -37,7 +39,7 @@ export function groupsOf(
     const name =
       others.length === 1 || by === "namespace" ? part.base.name : `${part.base.name} (${difference(part, others)})`;
     const key = `${part.base.kind} ${name}`;
-    const group = groups.get(key) ?? { ...part.base, name };
+    const group = groups.get(key) ?? { ...part.base, name, whole: part.base.name };
     groups.set(key, group);
     return { class: part.class, group };
   });

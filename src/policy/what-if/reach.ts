@@ -17,11 +17,12 @@ import type { PolicyResources } from "../judge/resources.ts";
 import { type End, endsOf } from "./ends.ts";
 import {
   BreaksBuilder,
-  cellKey,
   cellsOf,
   type PacketBreaks,
   type PacketCell,
   type PacketShape,
+  type PacketVerdicts,
+  PacketVerdictsIndex,
   shapeOf,
 } from "./packet-cells.ts";
 import { PeerFacts, type PeerTest, visibleTo } from "./peer-tests.ts";
@@ -52,6 +53,8 @@ export interface PairReach {
   readonly cells: readonly ReachCell[];
   /** What the cells tell apart. */
   readonly breaks: PacketBreaks;
+  /** Whether any cell has another verdict after the change. */
+  readonly differs: boolean;
 }
 
 /** Packets between two classes. */
@@ -64,19 +67,15 @@ export type Verdict = "allowed" | "denied";
 
 export class Reach {
   readonly classes: readonly EndClass[];
-  /** How many packets the judge was asked about. */
-  judged = 0;
   private readonly states: readonly [State, State];
   private readonly details: ReadonlyMap<EndClass, ClassDetails>;
-  private readonly known = new Map<string, Pick<PairReach, "cells" | "breaks">>();
+  private readonly known = new Map<string, Omit<PairReach, "source" | "destination">>();
 
   constructor({ before, after }: ReachOptions) {
     const all = [before.resources, after.resources];
     const programs = new Programs(declaredPorts(all), servicePorts(all));
-    const count = () => {
-      this.judged += 1;
-    };
-    this.states = [new State(before, programs, "before", count), new State(after, programs, "after", count)];
+    const decisions = new Decisions();
+    this.states = [new State(before, programs, "before", decisions), new State(after, programs, "after", decisions)];
     const ends = endsOf(before.resources, after.resources);
     const tests = this.states.flatMap((state) => ends.flatMap((end) => state.programsOf(end).flatMap(testsIn)));
     const visible = visibleTo(new Set(tests));
@@ -102,9 +101,9 @@ export class Reach {
     for (const [source, destination] of this.pairs()) {
       if (!this.mayDiffer(source, destination)) continue;
       const [former, present] = this.decisionsOf(source, destination);
-      if (former?.egress?.key === present?.egress?.key && former?.ingress?.key === present?.ingress?.key) continue;
+      if (former?.egress === present?.egress && former?.ingress === present?.ingress) continue;
       const pair = this.between(source, destination);
-      if (pair.cells.some(({ before, after }) => before !== after)) yield pair;
+      if (pair.differs) yield pair;
     }
   }
 
@@ -118,9 +117,12 @@ export class Reach {
   }
 
   between(source: EndClass, destination: EndClass): PairReach {
-    const decisions = this.decisionsOf(source, destination);
-    const key = decisions.map(({ egress, ingress }) => `${egress?.key} ${ingress?.key}`).join(" ");
-    const known = this.known.get(key) ?? reachOf(decisions);
+    const verdicts = this.decisionsOf(source, destination).map(({ egress, ingress }) => [
+      egress.verdicts,
+      ingress.verdicts,
+    ]);
+    const key = verdicts.flatMap((both) => both.map(({ id }) => id)).join(" ");
+    const known = this.known.get(key) ?? reachOf(verdicts);
     this.known.set(key, known);
     return { source, destination, ...known };
   }
@@ -132,7 +134,7 @@ export class Reach {
   }
 
   /** Before, then after. */
-  private decisionsOf(source: EndClass, destination: EndClass): readonly Decisions[] {
+  private decisionsOf(source: EndClass, destination: EndClass): readonly PairDecisions[] {
     const [from, to] = [source.ends[0], destination.ends[0]];
     if (from === undefined || to === undefined) return [];
     const [own, other] = [this.details.get(source)?.index ?? -1, this.details.get(destination)?.index ?? -1];
@@ -167,26 +169,24 @@ function hasPackets(source: EndClass, destination: EndClass): boolean {
   );
 }
 
-interface Decisions {
-  readonly egress: Decision | undefined;
-  readonly ingress: Decision | undefined;
+interface PairDecisions {
+  readonly egress: Decision;
+  readonly ingress: Decision;
 }
 
-function reachOf(decisions: readonly Decisions[]): Pick<PairReach, "cells" | "breaks"> {
+/** Before, then after; of egress and ingress. */
+function reachOf(verdicts: readonly (readonly PacketVerdicts[])[]): Omit<PairReach, "source" | "destination"> {
   const builder = new BreaksBuilder();
-  for (const { egress, ingress } of decisions) {
-    for (const decision of [egress, ingress]) if (decision !== undefined) builder.add(decision.breaks);
-  }
+  for (const { breaks } of verdicts.flat()) builder.add(breaks);
   const { breaks } = builder;
   const cells = cellsOf(breaks).map((cell) => {
     const shape = shapeOf(cell, breaks);
-    const [before = "allowed", after = "allowed"] = decisions.map(({ egress, ingress }): Verdict => {
-      const passes = [egress, ingress].every((decision) => decision === undefined || decision.allows(shape));
-      return passes ? "allowed" : "denied";
+    const [before = "allowed", after = "allowed"] = verdicts.map((both): Verdict => {
+      return both.every((each) => each.allows(shape)) ? "allowed" : "denied";
     });
     return { ...cell, before, after };
   });
-  return { cells: merged(cells), breaks };
+  return { cells: merged(cells), breaks, differs: cells.some(({ before, after }) => before !== after) };
 }
 
 /** Ranges of ports that follow each other and have the same verdicts are one. */
@@ -209,9 +209,32 @@ function merged(cells: readonly ReachCell[]): readonly ReachCell[] {
 
 /** What one program says about the packets between two ends. */
 interface Decision {
-  readonly key: string;
-  readonly breaks: PacketBreaks;
-  allows(shape: PacketShape): boolean;
+  /** The judge is asked when somebody wants to know. */
+  readonly verdicts: PacketVerdicts;
+}
+
+/** Of both states: what says the same in both is the same object. */
+class Decisions {
+  private readonly index = new PacketVerdictsIndex();
+  private readonly byText = new Map<string, Decision>();
+  readonly everything: Decision = { verdicts: this.index.everything };
+
+  of(text: string, breaks: PacketBreaks, allows: (shape: PacketShape) => boolean): Decision {
+    const known = this.byText.get(text) ?? this.made(breaks, allows);
+    this.byText.set(text, known);
+    return known;
+  }
+
+  private made(breaks: PacketBreaks, allows: (shape: PacketShape) => boolean): Decision {
+    let known: PacketVerdicts | undefined;
+    const ask = () => this.index.of(breaks, allows);
+    return {
+      get verdicts() {
+        known ??= ask();
+        return known;
+      },
+    };
+  }
 }
 
 class State {
@@ -224,7 +247,7 @@ class State {
     state: ReachState,
     private readonly programs: Programs,
     private readonly name: "before" | "after",
-    private readonly count: () => void,
+    private readonly decisions: Decisions,
   ) {
     const { resources, settingsOf, isUnenforcedAt = () => false } = state;
     const judge = new IndexedJudge(resources, settingsOf);
@@ -245,43 +268,23 @@ class State {
     return both;
   }
 
-  /** `undefined`: everything is allowed. `indexes`: of the classes of both. */
-  decision(
-    own: End,
-    peer: End,
-    direction: Direction,
-    [ownClass, peerClass]: readonly [number, number],
-  ): Decision | undefined {
+  /** With the indexes of the classes of both. */
+  decision(own: End, peer: End, direction: Direction, [ownClass, peerClass]: readonly [number, number]): Decision {
     const program = this.programsOf(own)[direction === "egress" ? 0 : 1];
     const endpoint = own[this.name];
-    if (program === undefined || endpoint === undefined) return undefined;
+    if (program === undefined || endpoint === undefined) return this.decisions.everything;
     const answers = this.answers.get(program) ?? new ProgramAnswers(program, this.facts);
     this.answers.set(program, answers);
     const asked = answers.of(own, ownClass, "own") * MOST_ANSWERS + answers.of(peer, peerClass, "peer");
     const known = answers.decisions.get(asked);
     if (known !== undefined) return known;
     const [source, destination] = direction === "egress" ? [own.address, peer.address] : [peer.address, own.address];
-    const made = decisionOf(`${program.id} ${answers.textOf(asked)}`, program.breaks, (shape) => {
-      this.count();
+    const made = this.decisions.of(`${program.id} ${answers.textOf(asked)}`, program.breaks, (shape) => {
       return this.source.judge.verdict({ ...shape, source, destination }, endpoint, direction) === "allow";
     });
     answers.decisions.set(asked, made);
     return made;
   }
-}
-
-function decisionOf(key: string, breaks: PacketBreaks, ask: (shape: PacketShape) => boolean): Decision {
-  const verdicts = new Map<string, boolean>();
-  return {
-    key,
-    breaks,
-    allows: (shape) => {
-      const cell = cellKey(shape, breaks);
-      const verdict = verdicts.get(cell) ?? ask(shape);
-      verdicts.set(cell, verdict);
-      return verdict;
-    },
-  };
 }
 
 /** More classes than this cannot be compared in pairs. */

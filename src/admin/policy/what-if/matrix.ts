@@ -121,30 +121,36 @@ function cellsOf({ sources, destinations, packets, family }: ReachRow, all: read
 /** A cell for each pair of groups. */
 function matrixOf(shown: Shown): Matrix {
   const groups = groupsOf(shown.reach.classes, shown.by, shown.after.resources);
-  const cells = new Map<string, { from: Group; to: Group; before: Set<string>; after: Set<string> }>();
+  const cells = new Map<Group, Map<Group, { readonly before: Set<string>; readonly after: Set<string> }>>();
+  // Most pairs have the same cells as others.
+  const texts = new Map<PairReach["cells"], Readonly<Record<"before" | "after", string>>>();
   for (const { source, destination, cells: own } of pairsOf(shown, groups)) {
-    const textIn = (state: "before" | "after") => {
-      const allowed = own.filter((cell) => cell[state] === "allowed");
-      return allowed.length === 0 ? NOTHING : packetsText(allowed, own);
-    };
+    const text = texts.get(own) ?? { before: allowedText(own, "before"), after: allowedText(own, "after") };
+    texts.set(own, text);
     for (const from of groups.get(source) ?? []) {
+      const row = cells.get(from) ?? new Map();
+      cells.set(from, row);
       for (const to of groups.get(destination) ?? []) {
         if (!isOfNamespace(shown.namespace, from, to)) continue;
-        const key = `${from.kind} ${from.name}\n${to.kind} ${to.name}`;
-        const cell = cells.get(key) ?? { from, to, before: new Set(), after: new Set() };
-        cells.set(key, cell);
-        cell.before.add(textIn("before"));
-        cell.after.add(textIn("after"));
+        const cell = row.get(to) ?? { before: new Set(), after: new Set() };
+        row.set(to, cell);
+        cell.before.add(text.before);
+        cell.after.add(text.after);
       }
     }
   }
-  const all = Array.from(cells.values(), ({ from, to, before, after }) => ({
-    ...{ from, to, before: textOf(before), after: textOf(after) },
-  }));
+  const all = Array.from(cells).flatMap(([from, row]) =>
+    Array.from(row, ([to, { before, after }]) => ({ from, to, before: textOf(before), after: textOf(after) })),
+  );
   const used = new Set(all.flatMap(({ from, to }) => [from, to]));
   const rank = ({ kind }: Group) => ["workload", "host", "outside"].indexOf(kind);
   const sorted = [...used].sort((left, right) => rank(left) - rank(right) || (left.name < right.name ? -1 : 1));
   return { groups: sorted, cells: all, isCompared: shown.isCompared };
+}
+
+function allowedText(cells: readonly ReachCell[], state: "before" | "after"): string {
+  const allowed = cells.filter((cell) => cell[state] === "allowed");
+  return allowed.length === 0 ? NOTHING : packetsText(allowed, cells);
 }
 
 /** Members of a group may differ, and IP versions. */

@@ -24,3 +24,10 @@ export const WHAT_IF_OPTIONS: readonly Option[] = [
   STAGED_OPTION,
   { ...NAMESPACE_OPTION, summary: "Namespace of what -f and --without name without one (default: default)" },
 ];
+
+export const BY_OPTION: Option = {
+  name: "by",
+  value: "GROUPING",
+  oneOf: ["group", "namespace"],
+  summary: "group (namespace and owner; default unless there are many) or namespace",
+};

@@ -40,8 +40,14 @@ function put(plural: string, kind: string, metadata: { name: string; namespace?:
   return seed(store, { kind: "put", key: resourceKey(plural, metadata), value });
 }
 
-function pod(namespace: string, name: string, address: string, app: string) {
-  const all = { app, "pod-template-hash": "6d4c", [`${LABEL}namespace`]: namespace, [`${LABEL}orchestrator`]: "k8s" };
+function pod(namespace: string, name: string, address: string, app: string, more: object = {}) {
+  const all = {
+    ...more,
+    app,
+    "pod-template-hash": "6d4c",
+    [`${LABEL}namespace`]: namespace,
+    [`${LABEL}orchestrator`]: "k8s",
+  };
   const metadata = {
     ...{ name: `one-k8s-${name.replaceAll("-", "--")}-eth0`, namespace, generateName: `${app}-6d4c-`, labels: all },
   };
@@ -250,6 +256,57 @@ describe("policy preview", () => {
     );
   });
 
+  test("sums up many rows by namespace, unless all are asked for", async () => {
+    const rules = Array.from({ length: 70 }, (_, index) => ({
+      ...{ action: "Allow", protocol: "TCP", destination: { ports: [index + 1] } },
+      source: { nets: [`192.0.2.${index}/32`] },
+    }));
+    const many = document("NetworkPolicy", { name: "many", namespace: "shop" }, { types: ["Ingress"], ingress: rules });
+    const files = { "many.json": many };
+    const summed = await preview("-f many.json", { files });
+    expect(summed.stdout).toMatch(/^all workloads, outside +shop +everything$/m);
+    expect(summed.stdout.split("\n").length).toBeLessThan(12);
+    expect(summed.stderr).toContain("--by group shows all");
+    const all = await preview("-f many.json --by group", { files });
+    expect(all.stdout).toMatch(/^192.0.2.7\/32 +shop\/\* +all but TCP 8$/m);
+    expect([all.code, all.stderr, summed.code]).toEqual([EXIT_WOULD_DENY, "", EXIT_WOULD_DENY]);
+  });
+
+  test("calls a group of which all parts are concerned by its name", async () => {
+    for (const [name, address, zone] of [
+      ["a", "10.0.0.5", "x"],
+      ["b", "10.0.0.6", "y"],
+    ] as const)
+      await pod("lab", `job-${name}`, address, "job", { zone });
+    const { spec, metadata } = JSON.parse(CLOSE_DB);
+    const zones = ["x", "y"].map((zone, index) => ({
+      ...{ action: "Allow", protocol: "UDP", destination: { ports: [53 + index] } },
+      source: { namespaceSelector: "all()", selector: `zone == '${zone}'` },
+    }));
+    const files = { "db.json": document("NetworkPolicy", metadata, { ...spec, ingress: [...spec.ingress, ...zones] }) };
+    await put("networkpolicies", "NetworkPolicy", metadata, { ...spec, ingress: [...spec.ingress, ...zones] });
+    const { stdout } = await preview("-f closed.json", {
+      files: { ...files, "closed.json": document("NetworkPolicy", metadata, { ...spec, ingress: [] }) },
+    });
+    expect(stdout).toMatch(/^lab\/job \(zone=x\) +shop\/db +UDP 53$/m);
+    const all = document("NetworkPolicy", metadata, {
+      ...spec,
+      ingress: [...spec.ingress, ...zones, { action: "Allow" }],
+    });
+    const opened = await preview("-f all.json", { files: { "all.json": all } });
+    expect(opened.stdout).toMatch(/^lab\/probe, outside +shop\/db +everything$/m);
+    const web = document(
+      "NetworkPolicy",
+      { name: "web", namespace: "shop" },
+      {
+        ...{ selector: "app == 'web'", types: ["Ingress"] },
+        ingress: [{ action: "Allow", source: { selector: "app != 'job'", namespaceSelector: "all()" } }],
+      },
+    );
+    const closed = await preview("-f web.json", { files: { "web.json": web } });
+    expect(closed.stdout).toMatch(/^lab\/job, outside +shop\/web +everything$/m);
+  });
+
   test("fits 80 columns, and refuses a call without a change and files that apply refuses", async () => {
     const { stdout } = await preview("-f db.json", { isTerminal: true, terminalWidth: 80, env: { NO_COLOR: "1" } });
     expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
@@ -290,8 +347,8 @@ describe("policy matrix", () => {
   test("of a namespace has only pairs with an end in it, and says that it has no workload", async () => {
     expect((await matrix("-n shop")).stdout).toMatchInlineSnapshot(`
       "FROM                     TO                   MAY SEND
-      all workloads, outside   shop/*               everything
       shop/*                   lab/probe, outside   everything
+      all workloads, outside   shop/*               everything
       "
     `);
     expect(await matrix("-n shpo")).toMatchObject({

@@ -3,9 +3,16 @@ import { counted } from "../../../counted.ts";
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { changedBeforeRouting } from "../../../policy/judge/policy-effects.ts";
 import type { AnyPolicy, PolicyResources } from "../../../policy/judge/resources.ts";
-import type { Group } from "../../../policy/what-if/reach-groups.ts";
+import type { Group, Grouping } from "../../../policy/what-if/reach-groups.ts";
 import { groupsOf } from "../../../policy/what-if/reach-groups.ts";
-import { groupsText, isAllowedNow, isDeniedNow, type ReachRow, reachRows } from "../../../policy/what-if/reach-rows.ts";
+import {
+  EVERYTHING,
+  groupsText,
+  isAllowedNow,
+  isDeniedNow,
+  type ReachRow,
+  reachRows,
+} from "../../../policy/what-if/reach-rows.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { reportUnreadable } from "../../ipam/report-unreadable.ts";
 import { EXIT_OK, EXIT_WOULD_DENY, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
@@ -33,7 +40,8 @@ export async function showPreview(
   { stored, planned }: { readonly stored: Datastore; readonly planned: PlannedChange },
 ): Promise<ExitCode> {
   const compared = await readReach(context, { stored, planned: planned.store });
-  const preview = previewOf(compared, planned);
+  const preview = previewOf(compared, planned, given.values.get("by"));
+  if (preview.isSummed) context.stderr(`Note: more than ${MOST_ROWS} rows, so by namespace; --by group shows all\n`);
   const flows = await previewFlows(context, given, compared);
   const text = wantsJson(given) ? jsonOf(preview, flows) : textOf(preview, flows, { context, given });
   context.stdout(text);
@@ -45,21 +53,40 @@ export async function showPreview(
 interface Preview {
   readonly planned: PlannedChange;
   readonly groups: readonly Group[];
+  /** Of a namespace, some. */
+  readonly by: Grouping;
+  /** By namespace because there are many rows. */
+  readonly isSummed: boolean;
   readonly denied: readonly ReachRow[];
   readonly allowed: readonly ReachRow[];
   readonly notes: readonly string[];
 }
 
-function previewOf({ reach, before, after }: ComparedPolicy, planned: PlannedChange): Preview {
-  const groups = groupsOf(reach.classes, "group", after.resources);
+/** More are not read, unless the user asks for them. */
+const MOST_ROWS = 60;
+
+function previewOf({ reach, before, after }: ComparedPolicy, planned: PlannedChange, asked?: string): Preview {
   const pairs = [...reach.changes()];
-  return {
-    planned,
-    groups: [...new Set([...groups.values()].flat())],
-    denied: reachRows(pairs, { groups }, isDeniedNow),
-    allowed: reachRows(pairs, { groups }, isAllowedNow),
-    notes: notesOf(before.resources, after.resources),
+  const rowsBy = (by: Grouping) => {
+    const groups = groupsOf(reach.classes, by, after.resources);
+    const options = { groups, ...(by === "namespace" ? { united: unitedText } : {}) };
+    return {
+      ...{ by, groups: [...new Set([...groups.values()].flat())] },
+      ...{ denied: reachRows(pairs, options, isDeniedNow), allowed: reachRows(pairs, options, isAllowedNow) },
+    };
   };
+  const rows = rowsBy(asked === "namespace" ? "namespace" : "group");
+  const isSummed = asked === undefined && rows.denied.length + rows.allowed.length > MOST_ROWS;
+  return {
+    ...{ planned, isSummed, notes: notesOf(before.resources, after.resources) },
+    ...(isSummed ? rowsBy("namespace") : rows),
+  };
+}
+
+/** Of some of a namespace. */
+function unitedText(packets: ReadonlySet<string>): string {
+  if (packets.has(EVERYTHING)) return EVERYTHING;
+  return packets.size > 2 ? "different packets" : [...packets].join(" or ");
 }
 
 /** What the pairs do not show. */
@@ -97,7 +124,7 @@ function changedPolicies(before: PolicyResources, after: PolicyResources): reado
   ];
 }
 
-function jsonOf({ planned, groups, denied, allowed, notes }: Preview, flows: PreviewedFlows | string): string {
+function jsonOf({ planned, by, groups, denied, allowed, notes }: Preview, flows: PreviewedFlows | string): string {
   const row = ({ sources, destinations, packets, family }: ReachRow) => ({
     from: sources.map(({ name }) => name),
     to: destinations.map(({ name }) => name),
@@ -105,7 +132,7 @@ function jsonOf({ planned, groups, denied, allowed, notes }: Preview, flows: Pre
     ...(family === undefined ? {} : { ipVersion: family }),
   });
   const report = {
-    asIf: planned.changes,
+    ...{ asIf: planned.changes, by },
     groups: groups.map(({ name }) => name),
     ...{ denied: denied.map(row), allowed: allowed.map(row), notes },
     flows: typeof flows === "string" ? { problem: flows } : flows,
@@ -119,7 +146,7 @@ interface Shown {
 }
 
 function textOf(preview: Preview, flows: PreviewedFlows | string, { context, given }: Shown): string {
-  const { planned, groups, denied, allowed, notes } = preview;
+  const { planned, by, groups, denied, allowed, notes } = preview;
   const page = stdoutPage(context);
   const say = (title: string, text: string) => hanging(title, printable(text), page.width).map((line) => `${line}\n`);
   const reach = (title: string, rows: readonly ReachRow[]) => {
@@ -128,7 +155,8 @@ function textOf(preview: Preview, flows: PreviewedFlows | string, { context, giv
       ...[groupsText(sources, groups), groupsText(destinations, groups)],
       family === undefined ? packets : `IPv${family} ${packets}`,
     ]);
-    return [`${title}:\n`, formatTable(["FROM", "TO", "PACKETS"], cells, page, { wrapped: ["FROM", "TO"] })];
+    const some = by === "namespace" ? " (of a namespace all or some)" : "";
+    return [`${title}${some}:\n`, formatTable(["FROM", "TO", "PACKETS"], cells, page, { wrapped: ["FROM", "TO"] })];
   };
   return [
     ...say("As if:  ", changeWords(planned.changes)),
