@@ -32,7 +32,7 @@ beforeAll(async () => {
   await server.apply(JSON.stringify(customResource({ ...ANY_TEXT, namespaced: false })));
   admin = await openClient();
   await pollUntil(async () => (await admin.request({ method: "GET", path: TEXTS })).status === 200, "the new resource");
-}, 60_000);
+}, 120_000);
 
 afterAll(async () => {
   await admin?.close();

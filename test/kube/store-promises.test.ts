@@ -26,7 +26,7 @@ beforeAll(async () => {
   await server.apply(readFileSync(join(import.meta.dir, "../../deploy/rbac/vendor-kubernetes.yaml"), "utf8"));
   const role = `${identity.product}-kubernetes`;
   access = { kubeconfigs: [(await server.serviceAccount({ name: identity.product, clusterRole: role })).kubeconfig] };
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   for (const store of stores) await store.close();
   await server?.stop();
