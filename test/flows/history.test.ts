@@ -196,6 +196,40 @@ describe("the history of flows", () => {
     await history.close();
   });
 
+  test("metrics count each end and each denied packet once, however often the record is put", async () => {
+    const history = open();
+    const stream = flowStream("one", seededRandom(1));
+    const former = { ...stream.next(Date.now()), direction: "both" as const };
+    const count = (packets: number) => ({
+      sent: { packets, bytes: packets },
+      received: { packets: 0, bytes: 0 },
+    });
+    for (const packets of [1, 2, 3]) {
+      const records: FlowRecord[] = [
+        { ...former, ...count(packets), id: "one-a", state: "denied", verdict: "denied" },
+        { ...former, ...count(packets), id: "one-b", state: packets === 1 ? "open" : "ended", verdict: "allowed" },
+      ];
+      history.put(
+        records.map((record) => ({ record })),
+        [],
+      );
+      await ask(history);
+    }
+    const overLimit: FlowRecord = { ...former, ...count(1), state: "ended", verdict: "allowed" };
+    history.put([], [overLimit]);
+    const values = history
+      .metrics({ open: 0 })
+      .split("\n")
+      .filter((line) => /flows_(begun|ended|denied)[^#]* \d+$/.test(line))
+      .map((line) => line.replace(/^\w*?flows_/, ""));
+    expect(values).toEqual([
+      'begun_total{verdict="allowed",direction="both"} 2',
+      'ended_total{verdict="allowed",direction="both"} 2',
+      "denied_packets_total 3",
+    ]);
+    await history.close();
+  });
+
   test("explains a flow with the resources as they were", async () => {
     const history = new FlowHistory({
       ...{

@@ -149,7 +149,6 @@ export class FlowHistory implements FlowSink, FlowSource {
     for (const { record, added } of sums) this.sums.add(record, added);
     for (const { record } of records) {
       this.log.append(record);
-      this.counters.seen(record);
       for (const follower of this.followers) tell(follower, record);
     }
     const room = MOST_QUEUED - this.queue.length;
@@ -157,7 +156,7 @@ export class FlowHistory implements FlowSink, FlowSource {
     this.notStored += Math.max(0, records.length - room);
     for (const record of overLimit) {
       this.counters.begun(record);
-      this.counters.seen(record);
+      if (record.state === "ended") this.counters.ended(record);
       const { sent, received } = record;
       this.sums.add(record, { flows: 1, packets: sent.packets + received.packets, bytes: sent.bytes + received.bytes });
     }
@@ -288,6 +287,8 @@ export class FlowHistory implements FlowSink, FlowSource {
     }
     this.complaints.forget();
     for (const record of stored.begun) this.counters.begun(record);
+    for (const record of stored.ended) this.counters.ended(record);
+    this.counters.denied(stored.deniedPackets);
   }
 
   private async *answerFlows(

@@ -31,9 +31,12 @@ export class FlowCounters {
       add(this.stagedCounts, labelsOf({ verdict: record.verdict, staged: record.staged.verdict }));
   }
 
-  seen(record: FlowRecord): void {
-    if (record.state === "denied") this.deniedPackets += record.sent.packets + (record.suppressed ?? 0);
-    if (record.state === "ended") count(this.endedCounts, record);
+  ended(record: FlowRecord): void {
+    count(this.endedCounts, record);
+  }
+
+  denied(packets: number): void {
+    this.deniedPackets += packets;
   }
 
   text({ open, history }: AllFacts): string {

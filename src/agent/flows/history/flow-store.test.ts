@@ -268,6 +268,28 @@ describe("FlowStore", () => {
     expect([sum?.flows, sum?.packets, sum?.bytes]).toEqual([1, 3, 150]);
   });
 
+  test("beginning, end and denied packets are told once, however often a record is put", () => {
+    const stream = flowStream("one", seededRandom(5));
+    const put = (record: FlowRecord) =>
+      store.write({ records: [{ record }], resources: [], sums, moment: at(record.end) });
+    const told = (record: FlowRecord) => {
+      const { begun, ended, deniedPackets } = put(record);
+      return [begun.length, ended.length, deniedPackets];
+    };
+    const of = (state: FlowRecord["state"], packets: number): FlowRecord => ({
+      ...{ ...stream.next(START), id: state === "denied" ? "one-d" : "one-c", state },
+      ...{ sent: { packets, bytes: packets * 60 }, received: { packets: 0, bytes: 0 } },
+    });
+    expect(told(of("open", 1))).toEqual([1, 0, 0]);
+    expect(told(of("ended", 4))).toEqual([0, 1, 0]);
+    // Its names have changed.
+    expect(told(of("ended", 4))).toEqual([0, 0, 0]);
+    // The first packet of TCP is sent again.
+    expect(told(of("denied", 1))).toEqual([1, 0, 1]);
+    expect(told(of("denied", 2))).toEqual([0, 0, 1]);
+    expect(told(of("denied", 5))).toEqual([0, 0, 3]);
+  });
+
   test("what is open beyond those that are continued has ended", async () => {
     const stream = flowStream("one", seededRandom(6));
     const records = Array.from({ length: 5 }, (_, index) => ({

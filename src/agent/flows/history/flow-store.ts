@@ -24,6 +24,7 @@ import {
   RECORD_SCHEMA,
   type RecordRow,
   RecordRows,
+  STATES,
 } from "./record-row.ts";
 import { CONTENT_OF_RESOURCES, RESOURCE_SCHEMA, ResourceStates } from "./resource-states.ts";
 import { MINUTE, type PendingSums, ROLLUP_SCHEMA, Rollups } from "./rollups.ts";
@@ -50,6 +51,7 @@ export const ROLLUP_AGES = 7;
 /** A larger file is not read as a whole before it is used. */
 const LARGEST_CHECKED_BYTES = 300_000_000;
 const CHECKED_PIECES = 20;
+const ENDED = STATES.indexOf("ended");
 /** Of `note`. */
 const REMOVED = "removed until";
 
@@ -73,10 +75,13 @@ export interface Batch {
   readonly moment: Moment;
 }
 
-/** What a transaction was about. */
+/** What a transaction was about. A record may be put many times: each of these is told once. */
 export interface Stored {
   /** Seen for the first time. */
   readonly begun: readonly FlowRecord[];
+  readonly ended: readonly FlowRecord[];
+  /** In records of denied packets, more than before. */
+  readonly deniedPackets: number;
 }
 
 const SCHEMA = [
@@ -173,14 +178,18 @@ export class FlowStore {
 
   /** Removes the oldest rows until the batch fits, and writes it. */
   write({ records, resources, sums, moment }: Batch): Stored {
-    const begun: FlowRecord[] = [];
+    const [begun, ended]: [FlowRecord[], FlowRecord[]] = [[], []];
+    let deniedPackets = 0;
     this.transaction(() => {
       this.makeRoom(moment);
       for (const seen of records) {
         const former = this.rows.former(seen.record.id);
+        const added = seen.added ?? addedSince(former, seen.record);
         // The former row of a connection that was quiet for long may be removed already.
         if (seen.added?.isNew ?? former === undefined) begun.push(seen.record);
-        sums.add(seen.record, seen.added ?? addedSince(former, seen.record));
+        if (seen.record.state === "ended" && former?.state !== ENDED) ended.push(seen.record);
+        if (seen.record.state === "denied") deniedPackets += added.packets;
+        sums.add(seen.record, added);
         this.lastSeq += 1;
         this.lastPut = Math.max(this.lastPut, moment.now, seen.record.end);
         this.rows.write(seen, this.lastSeq, { put: this.lastPut, ...(former === undefined ? {} : { former }) });
@@ -189,7 +198,7 @@ export class FlowStore {
       this.rollups.write(sums.take(), this.age.at(moment.elapsed));
       this.noteMoment(moment);
     });
-    return { begun };
+    return { begun, ended, deniedPackets };
   }
 
   /** The time without records is no time without a collector. */

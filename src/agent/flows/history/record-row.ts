@@ -64,12 +64,13 @@ export interface RecordRow {
 }
 
 const FORMER_COLUMNS =
-  "born, start, sent_packets, sent_bytes, received_packets, received_bytes, source_content, destination_content";
+  "born, state, start, sent_packets, sent_bytes, received_packets, received_bytes, source_content, destination_content";
 
-/** Its first number, and its counters: what is known of a record when it changes. */
+/** Its first number, its state and its counters: what is known of a record when it changes. */
 export type FormerRow = Pick<
   RecordRow,
   | "born"
+  | "state"
   | "start"
   | "sent_packets"
   | "sent_bytes"
