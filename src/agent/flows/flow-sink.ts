@@ -41,7 +41,7 @@ export interface OpenRecords {
 export interface FlowSink {
   /**
    * What is new or has changed; a record with a known ID replaces the former one. Its counters are those since the connection
-   * began. `overLimit`: what is only summed in the roll-ups. Each of these is put once, when it has ended or was denied. `sums`:
+   * began. `overLimit`: what is only summed in the roll-ups. Each of these is put once, when it has ended, or when the collector ends. `sums`:
    * of records that were put before their names were sure.
    */
   put(records: readonly SeenFlow[], overLimit: readonly FlowRecord[], sums?: readonly SummedFlow[]): void;

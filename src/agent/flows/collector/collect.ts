@@ -23,7 +23,7 @@ import { type Drained, hasLost, hasMore } from "../../../linux/netlink-group.ts"
 import { readWholeHead } from "../../../linux/packet-head.ts";
 import { aborted, nextTurn } from "../../../timers.ts";
 import type { Say } from "../../agent-process.ts";
-import type { FlowSink } from "../flow-sink.ts";
+import type { FlowSink, SeenFlow } from "../flow-sink.ts";
 import { accountingPath, enableConnectionAccounting } from "./connection-accounting.ts";
 import { DeniedPackets } from "./denied-packets.ts";
 import { AddressTexts, EndNames } from "./end-names.ts";
@@ -75,6 +75,8 @@ const NAME_LIMITS = { most: 20_000, mostAskedPerSecond: 2_000 };
 const MOST_TEXTS = 50_000;
 /** Events that are read before other work gets a turn: some milliseconds. */
 const MOST_EVENTS = 4_000;
+/** At the end: as many as the buffer has. */
+const LAST_ROUNDS = 50;
 const QUIET_MILLISECONDS = 50;
 const BUSY_MILLISECONDS = 5;
 /** From this many in one round on, the next round comes soon. */
@@ -250,7 +252,10 @@ class CollectorWork {
   async run(signal: AbortSignal): Promise<void> {
     const loops = [
       this.#read(signal),
-      this.#every(FLUSH_MILLISECONDS, signal, () => this.#flush(this.follower.flush(this.#now()))),
+      this.#every(FLUSH_MILLISECONDS, signal, () => {
+        const now = this.#now();
+        this.#flush(this.follower.flush(now), this.parts.denied.flush(now));
+      }),
       this.#every(ASK_MILLISECONDS, signal, () => this.#ask()),
       this.#every(FACTS_MILLISECONDS, signal, () => this.#tellFacts()),
       this.#lookNowAndThen(signal),
@@ -260,9 +265,12 @@ class CollectorWork {
 
   async close(): Promise<void> {
     try {
-      this.#readEvents();
+      for (let round = 0; round < LAST_ROUNDS && hasMore(this.#readEvents()); round++);
       this.#readDenied();
-      this.#flush(this.follower.flushLast(this.#now()));
+      const now = this.#now();
+      this.#flush({ records: this.parts.denied.flushLast(now), overLimit: [], sums: [] });
+      for (const followed of this.follower.flushLast(now)) this.#flush(followed);
+      this.#noteLosses();
       await this.sink.close();
     } finally {
       this.#events.close();
@@ -348,8 +356,7 @@ class CollectorWork {
   #groupTriedAt = Number.NEGATIVE_INFINITY;
   #hasSaidGroup = false;
 
-  #flush({ records, overLimit, sums }: FollowedFlows): void {
-    const denied = this.parts.denied.flush(this.#now());
+  #flush({ records, overLimit, sums }: FollowedFlows, denied: readonly SeenFlow[] = []): void {
     if (records.length + denied.length + overLimit.length + sums.length === 0) return;
     this.sink.put([...records, ...denied], overLimit, sums);
   }
@@ -362,6 +369,11 @@ class CollectorWork {
   }
 
   #tellFacts(): void {
+    this.#noteLosses();
+    this.options.send({ kind: "facts", ...this.sink.facts(this.follower.size) });
+  }
+
+  #noteLosses(): void {
     const suppressed = this.parts.denied.takeSuppressed(this.#now()) + this.parts.denied.takeLost();
     if (suppressed > 0) this.follower.noteSuppressed(suppressed);
     this.follower.noteNamesUnknown(this.parts.denied.takeNamesUnknown());
@@ -369,7 +381,6 @@ class CollectorWork {
     const said = JSON.stringify(losses);
     if (said !== this.#saidLosses) this.sink.noteLosses(losses);
     this.#saidLosses = said;
-    this.options.send({ kind: "facts", ...this.sink.facts(this.follower.size) });
   }
 
   async #lookNowAndThen(signal: AbortSignal): Promise<void> {

@@ -92,6 +92,18 @@ describe("DeniedPackets", () => {
     expect(denied.takeNamesUnknown()).toBe(1);
   });
 
+  test("waits no longer for names at the end, or if the clock is set back", () => {
+    add(START);
+    expect(records(START + 100)).toEqual([]);
+    expect(records(START - 3_600 * SECOND)).toMatchObject([{ source: { address: "198.51.100.1" } }]);
+
+    begin();
+    add(START);
+    const last = () => denied.flushLast(START + 100).map(({ record }) => record);
+    expect(last()).toMatchObject([{ source: { address: "198.51.100.1" }, sent: { packets: 1 } }]);
+    expect(last()).toEqual([]);
+  });
+
   test("the same packet at another point, or by another rule, is another record", () => {
     for (const prefix of [`wi ${RULE}`, `we ${RULE}`, "wi no profile allows it, ingress"]) add(START, { prefix });
     expect(records(START + SECOND)).toHaveLength(3);

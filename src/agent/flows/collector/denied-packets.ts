@@ -158,7 +158,7 @@ export class DeniedPackets {
   takeSuppressed(now: number): number {
     let added = 0;
     for (const [rule, denials] of this.#denials) {
-      if (now - denials.toldAt < REPORTED_MILLISECONDS) continue;
+      if (Math.abs(now - denials.toldAt) < REPORTED_MILLISECONDS) continue;
       const missing = Math.max(0, denials.unreported);
       denials.unreported -= missing;
       added += missing;
@@ -167,7 +167,7 @@ export class DeniedPackets {
         latest.suppressed += missing;
         latest.hasChanged = true;
       }
-      if (now - denials.usedAt > QUIET_MILLISECONDS) this.#denials.delete(rule);
+      if (Math.abs(now - denials.usedAt) > QUIET_MILLISECONDS) this.#denials.delete(rule);
     }
     return added;
   }
@@ -188,16 +188,25 @@ export class DeniedPackets {
   flush(now: number): readonly SeenFlow[] {
     const records: SeenFlow[] = [];
     for (const [key, attempt] of this.#attempts) {
-      const age = now - attempt.heardAt;
+      // The clock may have been set back meanwhile.
+      const age = Math.abs(now - attempt.heardAt);
       if (!attempt.isHandedOn && !attempt.isNamed) this.#name(attempt, now);
       if (!attempt.isHandedOn && !attempt.isNamed && age < NAMES_MILLISECONDS) continue;
       if (!attempt.isSettled && age >= SETTLED_MILLISECONDS) this.#settle(attempt, now);
       if (attempt.hasChanged) records.push(this.#handOn(attempt));
-      if (now - attempt.end <= SAME_ATTEMPT_MILLISECONDS) continue;
+      if (Math.abs(now - attempt.end) <= SAME_ATTEMPT_MILLISECONDS) continue;
       if (!attempt.isNamed) this.#namesUnknown += 1;
       this.#attempts.delete(key);
     }
     return records;
+  }
+
+  /** As `flush`, also what waits for names: nothing follows. */
+  flushLast(now: number): readonly SeenFlow[] {
+    return [...this.#attempts.values()].flatMap((attempt) => {
+      if (!attempt.isNamed) this.#name(attempt, now);
+      return attempt.hasChanged ? [this.#handOn(attempt)] : [];
+    });
   }
 
   /** Records whose ends nobody has named, since the last call. */

@@ -66,7 +66,11 @@ export class EndNames {
     const known = this.#known.get(key);
     if (known !== undefined) {
       known.usedAt = now;
-      if (known.end === undefined && now - known.askedAt > ASKED_AGAIN_MILLISECONDS && this.#mayAsk(key, asking, now))
+      if (
+        known.end === undefined &&
+        Math.abs(now - known.askedAt) > ASKED_AGAIN_MILLISECONDS &&
+        this.#mayAsk(key, asking, now)
+      )
         this.#ask(key, known, now);
       return known.end;
     }

@@ -56,6 +56,15 @@ function begin(limits = LIMITS, mostPerSecond = 1_000): ConnectionFollower {
 }
 
 const records = (now: number): readonly FlowRecord[] => follower.flush(now).records.map(({ record }) => record);
+function flushLast(now: number) {
+  const parts = [...follower.flushLast(now)];
+  return {
+    records: parts.flatMap((part) => part.records),
+    overLimit: parts.flatMap((part) => part.overLimit),
+    sums: parts.flatMap((part) => part.sums),
+  };
+}
+
 /** Reads the whole table, with these connections in it. */
 function look(now: number, ...entries: readonly TrackedMessage[]): readonly number[] {
   follower.beginLook(now);
@@ -271,6 +280,49 @@ describe("ConnectionFollower", () => {
   });
 });
 
+describe("ConnectionFollower, at its end", () => {
+  const to = (address: string): Ends => ({ from: "10.0.0.1:40000", to: `${address}:443` });
+
+  test("hands on what waits for names, also if it has ended", () => {
+    follower.begins(told({ ...to("203.0.113.1"), id: 1, rules: [["workload egress", 1]] }), START);
+    follower.ended(told({ ...to("203.0.113.1"), id: 1, counts: [2, 100, 1, 50] }), START + 10);
+    follower.begins(told({ ...to("203.0.113.2"), id: 2, rules: [["workload egress", 1]] }), START);
+    expect(records(START + 100)).toEqual([]);
+    const { records: last, sums } = flushLast(START + 200);
+    expect(last).toMatchObject([
+      { record: { state: "ended", destination: { address: "203.0.113.1" }, sent: { packets: 2 } } },
+      { record: { state: "open", destination: { address: "203.0.113.2" } } },
+    ]);
+    expect(sums.map(({ added }) => added)).toEqual([
+      { flows: 1, packets: 3, bytes: 150 },
+      { flows: 1, packets: 0, bytes: 0 },
+    ]);
+  });
+
+  test("what is only in the roll-ups is summed once, also if it is still open", () => {
+    begin(LIMITS, 1);
+    for (const id of [1, 2, 3]) follower.begins(told({ ...TO_DB, from: `10.0.0.1:${id}`, id, rules: BOTH }), START);
+    follower.ended(told({ ...TO_DB, from: "10.0.0.1:2", id: 2, counts: [1, 60, 1, 40] }), START + 10);
+    const { records: last, overLimit } = flushLast(START + 20);
+    expect(last.map(({ record }) => record.source.port)).toEqual([1]);
+    expect(overLimit).toMatchObject([
+      { source: { port: 2 }, state: "ended" },
+      { source: { port: 3 }, state: "open" },
+    ]);
+  });
+
+  test("what waits in the table for its share of the limit is summed, and left to the next collector", () => {
+    begin(LIMITS, 2);
+    const entry = (id: number) => told({ ...TO_DB, from: `10.0.0.1:${id}`, id, rules: BOTH, start: START - SECOND });
+    look(START, entry(1), entry(2), entry(3));
+    follower.ended(told({ ...TO_DB, from: "10.0.0.1:3", id: 3, start: START - SECOND }), START + 10);
+    expect(records(START + 20).map(({ source }) => source.port)).toEqual([1]);
+    const { records: last, overLimit } = flushLast(START + 30);
+    expect(last.map(({ record }) => record.source.port)).toEqual([3]);
+    expect(overLimit.map(({ source }) => source.port)).toEqual([2]);
+  });
+});
+
 describe("ConnectionFollower, names", () => {
   test("a full table, when flows are switched on, leaves half of the limit to new connections", () => {
     begin(LIMITS, 10);
@@ -304,6 +356,13 @@ describe("ConnectionFollower, names", () => {
     names.learn([["203.0.113.5", { kind: "outside" }]]);
     follower.ended(told(out), START + 9 * SECOND);
     expect(records(START + 9 * SECOND)).toMatchObject([{ state: "ended", destination: { name: "pod" } }]);
+  });
+
+  test("waits no longer if the clock is set back", () => {
+    const out: Ends = { from: "10.0.0.1:40000", to: "203.0.113.5:443" };
+    follower.begins(told({ ...out, rules: [["workload egress", 1]] }), START);
+    const { records: handedOn } = follower.flush(START - 3_600 * SECOND);
+    expect(handedOn).toMatchObject([{ record: { destination: { kind: "outside" } }, added: { isNew: true } }]);
   });
 
   test("a late answer still names the end", () => {
@@ -346,7 +405,7 @@ describe("ConnectionFollower, names", () => {
     follower.begins(told({ ...out, to: "203.0.113.9:1", rules: [["workload egress", 1]] }), START);
     names.learn([["203.0.113.9", { kind: "outside" }]]);
     follower.flush(START + SECOND);
-    const { records: none, sums } = follower.flushLast(START + SECOND);
+    const { records: none, sums } = flushLast(START + SECOND);
     expect([none, sums]).toMatchObject([[], [{ record: { destination: { kind: "outside" } }, added: { flows: 1 } }]]);
   });
 

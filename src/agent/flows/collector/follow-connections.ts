@@ -214,8 +214,8 @@ export class ConnectionFollower {
     return this.#queue.flush(now);
   }
 
-  /** As `flush`, with the sums of all records that were handed on: nothing follows. */
-  flushLast(now: number): FollowedFlows {
+  /** As `flush`, with all that waits for names, and all sums: nothing follows. In parts, since there may be very many. */
+  flushLast(now: number): Iterable<FollowedFlows> {
     return this.#queue.flushLast(now);
   }
 

@@ -47,6 +47,7 @@ const MANY_WAIT = 5_000;
 const FLUSHES_OF_WAITING = 4;
 /** While the agent compiles policy it does not answer. */
 const ANSWERED_MILLISECONDS = 30_000;
+const PART_OF_LAST = 1_000;
 const NOTHING = { flows: 0, packets: 0, bytes: 0 } as const;
 
 export class RecordQueue {
@@ -140,18 +141,32 @@ export class RecordQueue {
       this.#settle(store, now);
       this.#handOnChanged(store, now);
     }
+    return this.#take();
+  }
+
+  /** As `flush`, with all that waits for names, and all sums: nothing follows. In parts, since there may be very many. */
+  *flushLast(now: number): Generator<FollowedFlows> {
+    for (const store of this.#stores)
+      // What is still in the table is found there again.
+      for (const row of this.#settling[store.family])
+        if (store.hasMark(row, MARK.hasEnded) || !store.hasMark(row, MARK.found)) this.#handOnFirst(store, row);
+    yield this.flush(now);
+    for (const store of this.#stores)
+      for (let row = 0; row < store.end; row++) {
+        if (!store.isUsed(row)) continue;
+        if (store.hasMark(row, MARK.isPut)) this.#sumPut(store, row);
+        else if (!store.hasMark(row, MARK.hasEnded)) this.putOverLimit(store, row, now);
+        if (this.#overLimit.length + this.#sums.length >= PART_OF_LAST) yield this.#take();
+      }
+    yield this.#take();
+  }
+
+  #take(): FollowedFlows {
     const flows = { records: this.#records, overLimit: this.#overLimit, sums: this.#sums };
     this.#records = [];
     this.#overLimit = [];
     this.#sums = [];
     return flows;
-  }
-
-  /** As `flush`, with the sums of all records that were handed on: nothing follows. */
-  flushLast(now: number): FollowedFlows {
-    const { records, overLimit, sums } = this.flush(now);
-    for (const store of this.#stores) for (const row of this.#settling[store.family]) this.#sumPut(store, row);
-    return { records, overLimit, sums: [...sums, ...this.#sums] };
   }
 
   #nameEnds(store: ConnectionStore, row: number, how: { readonly now: number; readonly asking: Asking }): boolean {
@@ -168,7 +183,8 @@ export class RecordQueue {
     const waiting = this.#settling[store.family];
     let kept = 0;
     for (const row of waiting) {
-      const age = now - (store.heardAt[row] ?? 0);
+      // The clock may have been set back meanwhile.
+      const age = Math.abs(now - (store.heardAt[row] ?? 0));
       this.#settleRow(store, row, { age, now });
       if (store.hasMark(row, MARK.settling)) waiting[kept++] = row;
     }
@@ -181,8 +197,7 @@ export class RecordQueue {
       if (!store.hasMark(row, MARK.isNamed)) this.ask(store, row, now);
       const isDue = store.hasMark(row, MARK.isNamed) || age >= NAMES_MILLISECONDS;
       if (!isDue || (store.hasMark(row, MARK.found) && !isFormer && !this.options.mayBeginFound(now))) return;
-      store.mark(row, MARK.isHandedOn);
-      if (!store.hasMark(row, MARK.overLimit)) this.markChanged(store, row);
+      this.#handOnFirst(store, row);
     }
     if (!store.hasMark(row, MARK.overLimit)) {
       if (age < SETTLED_MILLISECONDS) return;
@@ -196,6 +211,12 @@ export class RecordQueue {
     store.unmark(row, MARK.settling);
     if (!store.hasMark(row, MARK.hasChanged)) this.#sumPut(store, row);
     this.#freeIfDone(store, row);
+  }
+
+  #handOnFirst(store: ConnectionStore, row: number): void {
+    if (store.hasMark(row, MARK.isHandedOn)) return;
+    store.mark(row, MARK.isHandedOn);
+    if (!store.hasMark(row, MARK.overLimit)) this.markChanged(store, row);
   }
 
   /** What the roll-ups lack of a record that was handed on. */
