@@ -431,7 +431,7 @@ describe("what is missing", () => {
     expect(stderr).toMatchInlineSnapshot(`
       "Note: node node-1: the kernel dropped events (1 time): short connections may be missing
       Note: node node-1: the beginning of 2 connections was not seen: their rule is unknown
-      Note: node node-1: there were more new connections than flowsPerSecond: 3 connections only in the sums (flows top, flows graph)
+      Note: node node-1: there were more new connections than flowsPerSecond: 3 connections only in the sums (flows top and graph, without --pod, --label and addresses)
       Note: node node-1: too many connections at a time: 4 connections not followed any more
       Note: node node-1: there were more denied packets than flowDeniedPerSecond: 5 packets without a flow
       Note: node node-1: the agent did not say in time who the ends of 6 flows are: "outside" may be wrong there

@@ -17,7 +17,7 @@ const WORDS: readonly (readonly [keyof FlowLosses, (count: number) => string])[]
   [
     "overLimit",
     (count) =>
-      `there were more new connections than flowsPerSecond: ${counted(count, "connection")} only in the sums (flows top, flows graph)`,
+      `there were more new connections than flowsPerSecond: ${counted(count, "connection")} only in the sums (flows top and graph, without --pod, --label and addresses)`,
   ],
   ["overCapacity", (count) => `too many connections at a time: ${counted(count, "connection")} not followed any more`],
   [
