@@ -161,6 +161,23 @@ describe("flows of an agent", () => {
     expect(explanation?.sides?.at(-1)).toMatchObject({ direction: "ingress", verdict: "denied" });
   });
 
+  test("names are those of the moment, also of a pod that is gone and whose address has another one", async () => {
+    const brief = await enforced.attach(await enforced.makePod("shop", "brief"));
+    const [address = ""] = brief.addresses;
+    const connect = async ({ path }: EnforcedPod) => await askTcp(path, server.addresses[0] ?? "", OPEN);
+    expect(await connect(brief)).toContain(`port ${OPEN}`);
+    const names = async () =>
+      (await flows(OPEN)).flatMap(({ source }) => (source.address === address ? [source.name] : []));
+    await pollUntil(async () => (await names()).length === 1, "the flow of the first pod");
+    await enforced.site.quietly("DEL", brief);
+    const next = await enforced.makePod("shop", "next");
+    const later = await enforced.attach({ ...next, args: `${next.args};IP=${address}` });
+    expect(later.addresses).toContain(address);
+    expect(await connect(later)).toContain(`port ${OPEN}`);
+    await pollUntil(async () => (await names()).length === 2, "the flow of the next pod");
+    expect(await names()).toEqual(["brief", "next"]);
+  });
+
   test("a staged policy changes nothing, and flows say what it would decide", async () => {
     const rules = async () => (await enforced.table()).replaceAll(/packets \d+ bytes \d+/g, "");
     const before = await rules();
@@ -223,5 +240,24 @@ describe("flows of an agent", () => {
     // A time without an agent, but not this one.
     expect(await withoutCollector()).toBe(before);
     expect(agent.log()).not.toContain("[ERROR]");
+  });
+
+  test("without any policy the kernel tracks connections only for flows, which no rule has decided", async () => {
+    const tables = async () => await enforced.site.host.must(["nft", "list", "tables"]);
+    await enforced.site.store.remove(resourceKey("networkpolicies", { namespace: "shop", name: "server" }));
+    await pollUntil(async () => (await enforced.table()) === "", "the policies to be gone");
+    const before = (await flows(CLOSED)).length;
+    expect(await reply(CLOSED)).toContain(`port ${CLOSED}`);
+    await pollUntil(async () => (await flows(CLOSED)).length > before, "the connection to be visible");
+    expect((await flows(CLOSED)).at(-1)).toMatchObject({
+      verdict: "allowed",
+      decisions: [
+        { point: "workload egress", verdict: "unknown", unknown: "not judged" },
+        { point: "workload ingress", verdict: "unknown", unknown: "not judged" },
+      ],
+    });
+    expect(await tables()).toContain(`${identity.policyTable}_flows`);
+    await settings({ flows: "Disabled" });
+    await pollUntil(async () => !(await tables()).includes(`${identity.policyTable}_flows`), "the table to be gone");
   });
 });

@@ -11,7 +11,9 @@
 import { setPriority } from "node:os";
 import type { Environment } from "../../../cni/environment.ts";
 import { runDirectoryOf } from "../../../config/run-directory.ts";
+import { describeFailure } from "../../../errors.ts";
 import { FLOW_GROUP } from "../../../firewall/policy-table.ts";
+import { trackConnections } from "../../../firewall/tracking-table.ts";
 import type { CollectorSettings, FromCollector, ToCollector } from "../../../flows/collector-messages.ts";
 import type { FlowLosses } from "../../../flows/flow-record.ts";
 import type { LinkAccess } from "../../../flows/link-messages.ts";
@@ -220,6 +222,8 @@ class CollectorWork {
   readonly #elapsed: () => number;
   readonly #events: ConnectionEvents;
   #group: GroupListener | undefined;
+  #tracking: Disposable | undefined;
+  #canTrack = true;
   #eventCount = 0;
   #lookAt: number;
   #lookedAt = Number.NEGATIVE_INFINITY;
@@ -236,6 +240,7 @@ class CollectorWork {
     this.#elapsed = parts.clock.elapsed;
     enableConnectionAccounting(accountingPath(runDirectoryOf(options.environment)));
     this.#events = listenToConnections(parts.limits.eventBufferBytes);
+    this.#track();
     this.#lookAt = this.#elapsed() + FIRST_LOOK_MILLISECONDS;
   }
 
@@ -275,6 +280,7 @@ class CollectorWork {
     } finally {
       this.#events.close();
       this.#group?.close();
+      this.#tracking?.[Symbol.dispose]();
     }
   }
 
@@ -353,6 +359,18 @@ class CollectorWork {
     return this.#group;
   }
 
+  /** The collector before this one may still be ending. */
+  #track(): void {
+    if (this.#tracking !== undefined || !this.#canTrack) return;
+    try {
+      this.#tracking = trackConnections();
+    } catch (failure) {
+      this.#canTrack = false;
+      const message = "Cannot make the kernel track connections, so flows are recorded only if something else does";
+      this.options.say(`${message}: ${describeFailure(failure)}`, {}, "WARNING");
+    }
+  }
+
   #groupTriedAt = Number.NEGATIVE_INFINITY;
   #hasSaidGroup = false;
 
@@ -369,6 +387,7 @@ class CollectorWork {
   }
 
   #tellFacts(): void {
+    this.#track();
     this.#noteLosses();
     this.options.send({ kind: "facts", ...this.sink.facts(this.follower.size) });
   }

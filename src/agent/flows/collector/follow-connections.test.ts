@@ -204,6 +204,16 @@ describe("ConnectionFollower", () => {
     expect(records(START + 100)).toMatchObject([{ decisions: [{ unknown: "not judged" }, { unknown: "not judged" }] }]);
   });
 
+  test("says that the sidecar decides about requests, at the workload that it is of", () => {
+    rules.learnWithRequests([1, 2]);
+    follower.begins(told({ ...TO_DB, rules: BOTH }), START);
+    const decisions = () => records(START + 100)[0]?.decisions;
+    expect(decisions()).toEqual([
+      { point: "workload egress", verdict: "allow", rule: "shop/web egress 0" },
+      { point: "workload ingress", verdict: "allow", rule: "shop/db ingress 1", requestsBySidecar: true },
+    ]);
+  });
+
   test("a restarted collector continues the records of its predecessor, and ends those that are gone", () => {
     follower.begins(told({ ...TO_DB, id: 5, rules: BOTH }), START);
     const gone: Ends = { from: "10.0.0.1:40003", to: "10.0.0.2:5432" };

@@ -146,8 +146,8 @@ export class RecordQueue {
 
   /** As `flush`, with all that waits for names, and all sums: nothing follows. In parts, since there may be very many. */
   *flushLast(now: number): Generator<FollowedFlows> {
+    // What is still in the table is found there again.
     for (const store of this.#stores)
-      // What is still in the table is found there again.
       for (const row of this.#settling[store.family])
         if (store.hasMark(row, MARK.hasEnded) || !store.hasMark(row, MARK.found)) this.#handOnFirst(store, row);
     yield this.flush(now);
