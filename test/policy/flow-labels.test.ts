@@ -10,6 +10,7 @@ import { FLOW_GROUP, POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { readLabel } from "../../src/flows/rule-label.ts";
 import { identity } from "../../src/identity.ts";
 import { formatAddress } from "../../src/ip/address.ts";
+import { forgetConnections } from "../../src/linux/conntrack.ts";
 import { readConnectionTable } from "../../src/linux/conntrack-events.ts";
 import { type GroupListener, listenToGroup } from "../../src/linux/log-group.ts";
 import { closeNetlinkSocket, ownSockets, type SocketOpener } from "../../src/linux/netlink-socket.ts";
@@ -33,8 +34,8 @@ const [OPEN, CLOSED, UNTRACKED] = [5331, 5332, 5333];
 const OTHERS_BIT = 3;
 const PER_SECOND = 5;
 
-const able = canMakeNetns && ["nft", "bash", "conntrack"].every((name) => Bun.which(name) !== null);
-const why = able ? "" : " (skipped: needs root, ip, nsenter, nft, conntrack and bash)";
+const able = canMakeNetns && ["nft", "bash"].every((name) => Bun.which(name) !== null);
+const why = able ? "" : " (skipped: needs root, ip, nsenter, nft and bash)";
 
 const endpoint = (index: number, address: string) =>
   workloadEndpoint.make(
@@ -96,7 +97,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
     folder = temporaryDirectory("flowlabels");
     told = [];
     runIn(host, ["nft", "flush", "ruleset"]);
-    runIn(host, ["conntrack", "-F"]);
+    forgetAll();
     enforced = open();
     apply("Enabled");
     await labelled();
@@ -108,6 +109,11 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
 
   const opener: SocketOpener = {
     openSocket: (protocol) => insideNetns(host.path, () => ownSockets.openSocket(protocol)),
+  };
+  const forgetAll = () => {
+    const socket = opener.openSocket("netfilter");
+    forgetConnections(socket, [{ family: 4 }, { family: 6 }]);
+    closeNetlinkSocket(socket);
   };
   const path = () => join(folder.path, "rule-numbers");
   const open = () =>
@@ -265,7 +271,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
       expect(await flow.works()).toBe(true);
       // What is in the middle of a connection that the kernel does not know begins none.
       insideNetns(host.path, () => writeSysctl("net/netfilter/nf_conntrack_tcp_loose", "0"));
-      runIn(host, ["conntrack", "-F"]);
+      forgetAll();
 
       expect(await flow.works()).toBe(false);
       insideNetns(host.path, () => writeSysctl("net/netfilter/nf_conntrack_tcp_loose", "1"));
@@ -382,7 +388,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
     const begun = Date.now();
     enforced.flows.labelMore();
     expect(enforced.flows.labelsSince).toBeGreaterThanOrEqual(begun);
-    runIn(host, ["conntrack", "-F"]);
+    forgetAll();
     expect(await askTcp(client.path, SERVER, OPEN)).toBe(`server ${CLIENT}`);
     expect(await labelsOf(CLIENT, OPEN)).toEqual([TO_SERVER]);
     expect(told.length).toBe(1);
@@ -425,7 +431,7 @@ describe.skipIf(!able)(`labels and reports of rules${why}`, () => {
     expect(removed).toEqual([]);
     await look();
     expect([removed.includes(used), removed.includes(unused)]).toEqual([false, true]);
-    runIn(host, ["conntrack", "-F"]);
+    forgetAll();
     await look();
     expect(removed).not.toContain(used);
     await look();
