@@ -7,15 +7,18 @@ import type { FlowAnswer, FlowExplanation } from "../../src/flows/flow-answer.ts
 import type { FlowRecord } from "../../src/flows/flow-record.ts";
 import { identity } from "../../src/identity.ts";
 import { resourceKey } from "../../src/model/keys.ts";
-import { STAGED_NETWORK_POLICY } from "../../src/model/kinds.ts";
+import { NODE_AGENT_CONFIGURATION, STAGED_NETWORK_POLICY } from "../../src/model/kinds.ts";
 import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { stagedNetworkPolicy } from "../../src/model/staged-network-policy.ts";
-import type { Agent } from "../agent/agent.ts";
+import { type Agent, startAgent } from "../agent/agent.ts";
 import { type EnforcedPod, type EnforcedSite, openEnforcedSite } from "../policy/enforced-site.ts";
+import { openConntrackTable } from "../support/conntrack-table.ts";
 import { hostProblem } from "../support/host.ts";
 import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
+import { askFlows, untilCollecting } from "./flow-site.ts";
 
 const [OPEN, CLOSED] = [8080, 8081];
 /** The agent would kill it after five seconds. */
@@ -164,16 +167,21 @@ describe("flows of an agent", () => {
   test("names are those of the moment, also of a pod that is gone and whose address has another one", async () => {
     const brief = await enforced.attach(await enforced.makePod("shop", "brief"));
     const [address = ""] = brief.addresses;
-    const connect = async ({ path }: EnforcedPod) => await askTcp(path, server.addresses[0] ?? "", OPEN);
-    expect(await connect(brief)).toContain(`port ${OPEN}`);
-    const names = async () =>
-      (await flows(OPEN)).flatMap(({ source }) => (source.address === address ? [source.name] : []));
+    const isReached = async ({ path }: EnforcedPod) =>
+      (await askTcp(path, server.addresses[0] ?? "", OPEN)).includes(`port ${OPEN}`);
+    await pollUntil(() => isReached(brief), "the agent to know the first pod");
+    const names = async () => {
+      const own = (await flows(OPEN)).filter(
+        ({ source, verdict }) => source.address === address && verdict === "allowed",
+      );
+      return [...new Set(own.map(({ source }) => source.name))];
+    };
     await pollUntil(async () => (await names()).length === 1, "the flow of the first pod");
     await enforced.site.quietly("DEL", brief);
     const next = await enforced.makePod("shop", "next");
     const later = await enforced.attach({ ...next, args: `${next.args};IP=${address}` });
     expect(later.addresses).toContain(address);
-    expect(await connect(later)).toContain(`port ${OPEN}`);
+    await pollUntil(() => isReached(later), "the agent to know the next pod");
     await pollUntil(async () => (await names()).length === 2, "the flow of the next pod");
     expect(await names()).toEqual(["brief", "next"]);
   });
@@ -241,23 +249,51 @@ describe("flows of an agent", () => {
     expect(await withoutCollector()).toBe(before);
     expect(agent.log()).not.toContain("[ERROR]");
   });
+});
 
-  test("without any policy the kernel tracks connections only for flows, which no rule has decided", async () => {
-    const tables = async () => await enforced.site.host.must(["nft", "list", "tables"]);
-    await enforced.site.store.remove(resourceKey("networkpolicies", { namespace: "shop", name: "server" }));
-    await pollUntil(async () => (await enforced.table()) === "", "the policies to be gone");
-    const before = (await flows(CLOSED)).length;
-    expect(await reply(CLOSED)).toContain(`port ${CLOSED}`);
-    await pollUntil(async () => (await flows(CLOSED)).length > before, "the connection to be visible");
-    expect((await flows(CLOSED)).at(-1)).toMatchObject({
+describe("a host whose network has no policies", () => {
+  const test = testNeeding(...NEEDS);
+
+  test("has its connections tracked as long as flows are on", async () => {
+    await using site = await openPluginSite("embedded");
+    const { name, cniVersion, ...plugin } = site.config();
+    site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+    await startAgent(site.host);
+    const [client, server] = [await site.makePod(), await site.makePod()];
+    await site.add(client);
+    const { ips } = await site.add(server);
+    const [address = ""] = ips[0]?.address.split("/") ?? [];
+    using _listening = serveTcp(site.host.view(server.netns), "server", OPEN);
+    const connect = async () => await askTcp(site.host.view(client.netns), address, OPEN);
+    const tables = async () => await site.host.must(["nft", "list", "tables"]);
+    const configure = async (flows: "Enabled" | "Disabled") => {
+      const value = nodeAgentConfiguration.write(nodeAgentConfiguration.make({ name: "default" }, { flows }));
+      await site.store.put([{ kind: "put", key: NODE_AGENT_CONFIGURATION.key({ name: "default" }), value }]);
+    };
+    expect(await connect()).toContain("server");
+    expect(trackedIn(site)).toBe(0);
+
+    await configure("Enabled");
+    await untilCollecting(site.host);
+    await pollUntil(async () => (await connect()).includes("server") && trackedIn(site) > 0, "a tracked connection");
+    const recorded = async () => (await askFlows(site.host)).flows;
+    await pollUntil(async () => (await recorded()).length > 0, "a flow");
+    expect((await recorded())[0]).toMatchObject({
       verdict: "allowed",
       decisions: [
         { point: "workload egress", verdict: "unknown", unknown: "not judged" },
         { point: "workload ingress", verdict: "unknown", unknown: "not judged" },
       ],
     });
-    expect(await tables()).toContain(`${identity.policyTable}_flows`);
-    await settings({ flows: "Disabled" });
-    await pollUntil(async () => !(await tables()).includes(`${identity.policyTable}_flows`), "the table to be gone");
+    expect(await tables()).toContain(TRACKING_TABLE);
+    await configure("Disabled");
+    await pollUntil(async () => !(await tables()).includes(TRACKING_TABLE), "the table to be gone");
   });
 });
+
+const TRACKING_TABLE = `${identity.policyTable}_flows`;
+
+function trackedIn({ host }: PluginSite): number {
+  using table = openConntrackTable(host.netns);
+  return table.list().length;
+}
