@@ -5,6 +5,7 @@ import { type ListedConnection, listConnections } from "../../src/agent/policy/l
 import { type JudgedResources, OpenConnections } from "../../src/agent/policy/open-connections.ts";
 import { identity } from "../../src/identity.ts";
 import { closeNetlinkSocket, openNetlinkSocket, type SocketOpener } from "../../src/linux/netlink-socket.ts";
+import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import type { PolicyChanges } from "../../src/policy/inputs.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
@@ -35,7 +36,7 @@ describe.skipIf(!able)(
     const kernel: SocketOpener = {
       openSocket: (...asked) => insideNetns(place.path, () => openNetlinkSocket(...asked)),
     };
-    const follow = (judgeOf: (count: number) => void) => {
+    const follow = (judgeOf: (count: number) => void, isDenied = (port: number, _look: number) => port === DENIED) => {
       const stop = new AbortController();
       const judged: number[][] = [];
       let ended = 0;
@@ -57,12 +58,12 @@ describe.skipIf(!able)(
             all || addresses.has(source) || addresses.has(answering),
         async judgeOf() {
           const ports: number[] = [];
-          judged.push(ports);
+          const look = judged.push(ports);
           return {
             isDenied({ ports: { destination = 0 } = {} }) {
               ports.push(destination);
               judgeOf(ports.length);
-              return destination === DENIED;
+              return isDenied(destination, look);
             },
           };
         },
@@ -104,6 +105,23 @@ describe.skipIf(!able)(
       following.open.changed(true, [CHANGE_OF_ALL]);
       await pollUntil(() => following.ended() > 0 || following.judged.length > 20, "some looks");
       expect(following.ended()).toBe(1);
+    });
+
+    test("do not end what a workload opened or answers that came during the look, and that rules allow", async () => {
+      send("127.0.0.4", DENIED);
+      const [name, namespace] = ["new", "shop"];
+      const pod = workloadEndpoint.make({ name, namespace }, { node: "one", ipNetworks: ["127.0.0.4/32"] });
+      const arrived = { kind: "put", key: "new", value: pod, previous: undefined } as const;
+      await using following = follow(
+        (count) => {
+          if (count === 1 && following.judged.length === 1)
+            following.open.changed(true, [{ ...NO_CHANGES, endpoints: [arrived] }]);
+        },
+        (port, look) => port === DENIED && look === 1,
+      );
+      following.open.changed(true, [CHANGE_OF_ALL]);
+      await pollUntil(() => following.ended() > 0 || following.judged.length > 1, "a look, and a newer judgement");
+      expect(following.ended()).toBe(0);
     });
 
     test("are made at the connections of a workload that is reached by another link now", async () => {

@@ -6,7 +6,15 @@ import type { PolicyRule } from "../../model/policy-rule.ts";
 import { profile } from "../../model/profile.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
-import { ALL_CONNECTIONS, affectedBy, bothOf, isNone, NO_CONNECTIONS, underPolicies } from "./affected-connections.ts";
+import {
+  ALL_CONNECTIONS,
+  affectedBy,
+  bothOf,
+  isNone,
+  judgedAnew,
+  NO_CONNECTIONS,
+  underPolicies,
+} from "./affected-connections.ts";
 
 const pod = (labels: Readonly<Record<string, string>>, address = "10.0.0.1") =>
   workloadEndpoint.make({ name: "pod", namespace: "shop", labels }, { node: "one", ipNetworks: [`${address}/32`] });
@@ -73,6 +81,18 @@ describe("underPolicies()", () => {
 
     expect(underPolicies(services, withPolicies(policy()))).toEqual(NO_CONNECTIONS);
     expect(underPolicies(services, withPolicies(naming))).toEqual(ALL_CONNECTIONS);
+  });
+});
+
+describe("judgedAnew()", () => {
+  test("a new pod concerns its addresses, whatever the rules are: one that allows may select it", () => {
+    const allowing = policy({ action: "Allow", source: { selector: "all()" } });
+    const arrived = affected(NO_RESOURCES, withPods(pod({})));
+
+    expect(judgedAnew(arrived, withPolicies(allowing))).toEqual({
+      ...NO_CONNECTIONS,
+      addresses: new Set(["10.0.0.1"]),
+    });
   });
 });
 

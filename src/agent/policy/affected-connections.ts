@@ -93,6 +93,15 @@ export function underPolicies(affected: AffectedConnections, policies: RulesOfPo
   };
 }
 
+/**
+ * Also those that were denied and may be allowed by now: whatever allows may select a new endpoint. `policies`: those by which they
+ * were denied.
+ */
+export function judgedAnew(affected: AffectedConnections, policies: RulesOfPolicies): AffectedConnections {
+  const { addresses, newAddresses } = affected;
+  return underPolicies({ ...affected, addresses: addresses.union(newAddresses) }, policies);
+}
+
 /** Whether a rule of it does. */
 export function selectsNodes({ spec: { ingress = [], egress = [] } }: RulesOfPolicies[keyof RulesOfPolicies][number]) {
   const entities = [...ingress, ...egress].flatMap(({ source, destination }) => [source, destination]);

@@ -32,6 +32,7 @@ import {
   affectedBy,
   bothOf,
   isNone,
+  judgedAnew,
   NO_CONNECTIONS,
   underPolicies,
 } from "./affected-connections.ts";
@@ -200,7 +201,7 @@ export class OpenConnections {
     for (let start = 0; start < denied.length; start += ENDED_AT_ONCE) {
       // Policy changes between two turns only, so that this is what the kernel has.
       if (!this.isFollowing) break;
-      const isConcerned = enforced.isConcernedBy(underPolicies(this.newer, enforced.policies));
+      const isConcerned = enforced.isConcernedBy(judgedAnew(this.newer, enforced.policies));
       const some = denied.slice(start, start + ENDED_AT_ONCE);
       const isLeft = some.map(({ addresses: [source, answering] }) => isConcerned(source, answering));
       left.push(...some.filter((_, index) => isLeft[index]));
