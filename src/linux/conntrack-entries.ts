@@ -69,15 +69,18 @@ const REMOVED_AT_ONCE = 64;
 function removeEntries(socket: NetlinkSocket, family: Family, entries: readonly Uint8Array[]): void {
   removeRequested(
     socket,
-    entries.map((original) => removeRequest(family, original)),
+    entries.map((original) => removeRequest(family, { original })),
   );
 }
 
-/** What identifies an entry: no other one has the same, also if the same ends begin again. */
+/**
+ * What identifies an entry. The kernel's number of it is made of its first packet and its place in memory, which the next one with
+ * the same ends often gets. So the entry is found by its replies: one that is translated to another end has others.
+ */
 export interface ListedEntry {
   readonly family: Family;
   /** The content of its attribute, as it was listed. */
-  readonly original: Uint8Array;
+  readonly reply: Uint8Array;
   /** The kernel's. */
   readonly id: number;
 }
@@ -87,7 +90,7 @@ export function removeListed<Entry extends ListedEntry>(
   socket: NetlinkSocket,
   entries: readonly Entry[],
 ): readonly Entry[] {
-  const requests = entries.map(({ family, original, id }) => removeRequest(family, original, id));
+  const requests = entries.map((entry) => removeRequest(entry.family, entry));
   const removed = removeRequested(socket, requests);
   return entries.filter((_, index) => removed[index]);
 }
@@ -101,9 +104,9 @@ function removeRequested(socket: NetlinkSocket, requests: readonly NetlinkReques
 }
 
 /** The attribute that identifies the entry. */
-export function readOriginal(message: MessageCursor): Uint8Array {
+export function readReply(message: MessageCursor): Uint8Array {
   const attributes = message.attributes(HEADER_LENGTH);
-  while (attributes.next()) if (attributes.type === ATTRIBUTE.original) return attributes.copy();
+  while (attributes.next()) if (attributes.type === ATTRIBUTE.reply) return attributes.copy();
   return new Uint8Array();
 }
 
@@ -167,18 +170,20 @@ export function listRequest(family: Family): NetlinkRequest {
   };
 }
 
-/** `original`: the attribute that identifies the entry, as it was listed. `id`: of no other entry with the same. */
-function removeRequest(family: Family, original: Uint8Array, id?: number): NetlinkRequest {
+type RemovedEntry = { readonly original: Uint8Array } | Pick<ListedEntry, "reply" | "id">;
+
+/** The entry with this attribute, as it was listed; with a number only if it is its own. */
+function removeRequest(family: Family, entry: RemovedEntry): NetlinkRequest {
   return {
     action: "remove a tracked connection",
     type: MESSAGE.remove,
     flags: 0,
     write(writer) {
       writer.raw(Uint8Array.of(familyNumber(family), 0, 0, 0));
-      const tuple = writer.open(ATTRIBUTE.original);
-      writer.raw(original);
+      const tuple = writer.open("original" in entry ? ATTRIBUTE.original : ATTRIBUTE.reply);
+      writer.raw("original" in entry ? entry.original : entry.reply);
       writer.close(tuple);
-      if (id !== undefined) writer.u32Big(ATTRIBUTE.id, id);
+      if ("id" in entry) writer.u32Big(ATTRIBUTE.id, entry.id);
     },
   };
 }

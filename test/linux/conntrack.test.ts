@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { listConnections } from "../../src/agent/policy/list-connections.ts";
 import { forgetConnections } from "../../src/linux/conntrack.ts";
-import { forgetConnectionsOf } from "../../src/linux/conntrack-entries.ts";
-import { closeNetlinkSocket } from "../../src/linux/netlink-socket.ts";
+import { forgetConnectionsOf, removeListed } from "../../src/linux/conntrack-entries.ts";
+import { closeNetlinkSocket, type NetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, runInNetns } from "../../src/linux/netns.ts";
 import { readSysctl } from "../../src/linux/sysctl.ts";
+import { openDatagramSocket, openEchoSocket, SMALL_PACKET } from "../../src/linux/unchecked-datagrams.ts";
 import { address } from "../support/ipam.ts";
 import { requireNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
@@ -95,6 +96,63 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
     expect(await forget("127.0.0.1")).toBeGreaterThan(0);
     expect(await forget("127.0.0.1", "::1", "127.0.0.22")).toBe(0);
     expect(pauses).toBeGreaterThan(0);
+    closeNetlinkSocket(socket);
+  });
+
+  const listedTo = async (socket: NetlinkSocket, ...destinations: readonly string[]) => {
+    const all = await listConnections(socket, { isWanted: () => true, pause: async () => {} });
+    return destinations.map((text) => {
+      const found = all.find(({ addresses }) => addresses[2] === text);
+      if (found === undefined) throw new Error(`no connection to ${text}`);
+      return found;
+    });
+  };
+
+  test("removeListed() removes those of every protocol and of both families", async () => {
+    const socket = openNetlinkSocketIn(netns, "netfilter");
+    forgetConnections(socket, [{ family: 4 }]);
+    await forgetConnectionsOf(socket, [address("::1")], async () => {});
+    expect(tracked()).toBe(0);
+    send("127.0.0.51", 5307);
+    for (const to of ["127.0.0.52", "::1"]) {
+      const echo = runInNetns(netns, () => openEchoSocket(address(to)));
+      echo.ask(SMALL_PACKET);
+      echo.close();
+    }
+    const listed = await listedTo(socket, "127.0.0.51", "127.0.0.52", "::1");
+    expect(listed.map(({ connection: { protocol } }) => protocol)).toEqual([UDP, 1, 58]);
+    expect(removeListed(socket, listed)).toEqual(listed);
+    expect(tracked()).toBe(0);
+    expect(removeListed(socket, listed)).toEqual([]);
+    closeNetlinkSocket(socket);
+  });
+
+  test("removeListed() leaves one with the same ends that was translated to another one since", async () => {
+    const socket = openNetlinkSocketIn(netns, "netfilter");
+    const translate = (to: string) =>
+      runIn(
+        place,
+        ["nft", "-f", "-"],
+        `table ip m; delete table ip m; table ip m { chain c { type nat hook output priority -101; ip daddr 127.0.0.61 dnat to ${to}; }; }`,
+      );
+    const from = runInNetns(netns, () => openDatagramSocket(address("127.0.0.61"), 5308));
+    const listTranslated = async (to: string) => {
+      translate(to);
+      from.ask(SMALL_PACKET);
+      const [found] = await listedTo(socket, "127.0.0.61");
+      expect(found?.addresses[1]).toBe(to);
+      return found === undefined ? [] : [found];
+    };
+    const former = await listTranslated("127.0.0.62");
+    expect(removeListed(socket, former)).toEqual(former);
+    const present = await listTranslated("127.0.0.63");
+    // The kernel often gives it the same number.
+    expect(removeListed(socket, [...former, ...former.map((each) => ({ ...each, id: present[0]?.id ?? 0 }))])).toEqual(
+      [],
+    );
+    expect(await listedTo(socket, "127.0.0.61")).toEqual(present);
+    expect(removeListed(socket, present)).toEqual(present);
+    from.close();
     closeNetlinkSocket(socket);
   });
 

@@ -4,7 +4,7 @@
  */
 import type { EndedSender } from "../../firewall/reset-table.ts";
 import { type Address, addressFromBytes, type Family, formatAddress } from "../../ip/address.ts";
-import { type ListedEntry, listRequest, readOriginal } from "../../linux/conntrack-entries.ts";
+import { type ListedEntry, listRequest, readReply } from "../../linux/conntrack-entries.ts";
 import { TrackedMessage, type TrackedTuple } from "../../linux/conntrack-message.ts";
 import type { MessageCursor } from "../../linux/netlink/message-reader.ts";
 import { dumpInSteps, type NetlinkSocket } from "../../linux/netlink-socket.ts";
@@ -47,22 +47,18 @@ export async function listConnections(
         addresses.at(family, words),
       );
       if (source === undefined || answering === undefined || !isWanted(source.text, answering.text)) return undefined;
-      return listed(message, readOriginal(cursor), addresses);
+      return listed(message, readReply(cursor), addresses);
     };
     all.push(await dumpInSteps(socket, listRequest(family), { read, pause }));
   }
   return all.flat();
 }
 
-function listed(
-  message: TrackedMessage,
-  original: Uint8Array,
-  addresses: KnownAddresses,
-): ListedConnection | undefined {
-  const { family, id, original: first, reply } = message;
+function listed(message: TrackedMessage, reply: Uint8Array, addresses: KnownAddresses): ListedConnection | undefined {
+  const { family, id, original: first, reply: answer } = message;
   const [source, destination, answering, answered] = [
     ...[first.source, first.destination],
-    ...[reply.source, reply.destination],
+    ...[answer.source, answer.destination],
   ].map((words) => addresses.at(family, words));
   if (source === undefined || destination === undefined || answering === undefined || answered === undefined)
     return undefined;
@@ -71,7 +67,7 @@ function listed(
   const icmp = { type: destinationPort >> 8, code: destinationPort & 255 };
   const connection: OpenConnection = {
     ...{ protocol, source: source.address, destination: destination.address, answering: answering.address },
-    ...(hasPorts ? { ports: { source: sourcePort, destination: destinationPort, answering: reply.sourcePort } } : {}),
+    ...(hasPorts ? { ports: { source: sourcePort, destination: destinationPort, answering: answer.sourcePort } } : {}),
     ...(ICMP_PROTOCOLS.has(protocol) ? { icmp } : {}),
   };
   const senders: readonly [EndedSender, EndedSender] = [
@@ -80,12 +76,12 @@ function listed(
       to: { address: destination.address, port: destinationPort },
     },
     {
-      from: { address: answering.address, port: reply.sourcePort },
-      to: { address: answered.address, port: reply.destinationPort },
+      from: { address: answering.address, port: answer.sourcePort },
+      to: { address: answered.address, port: answer.destinationPort },
     },
   ];
   return {
-    ...{ family, id, original, connection, tuple: tupleOf(first) },
+    ...{ family, id, reply, connection, tuple: tupleOf(first) },
     addresses: [source.text, answering.text, destination.text],
     ...(message.hasMaster ? { parent: tupleOf(message.master) } : {}),
     ...(protocol === TCP ? { senders } : {}),
