@@ -2,8 +2,9 @@
  * The table that resets TCP connections which policy denies now. The node agent owns it: it exists for some seconds after such a
  * connection was ended, and is gone with the agent.
  *
- *   packet that arrives ──▶ begins a connection? ──▶ what its sender had before is forgotten, and the policies judge it
- *   packet of this host └─▶ of an ended connection? ──▶ its sender gets a reset, whoever it sends to gets nothing
+ *   packet of an ended connection ──▶ from a pod, with a source that is not the pod's? ──▶ the guard, which comes next, drops it
+ *   that arrives, or of this host └─▶ begins a connection? ──▶ what its sender had before is forgotten, and the policies judge it
+ *                                 └─▶ its sender gets a reset, whoever it sends to gets nothing
  *   the reset itself, and what makes an idle end send something ──▶ not tracked, marked
  *
  * A connection that begins with the addresses and ports of an ended one is another one: it may be allowed by now, or answered by
@@ -18,10 +19,18 @@ import { isKernelError } from "../linux/kernel-error.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../linux/netlink-socket.ts";
 import { commit, tryCommit } from "../linux/nftables/commit.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
-import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict } from "../linux/nftables/match.ts";
+import {
+  loadAddress,
+  loadPort,
+  matchFamily,
+  matchInterfacePrefix,
+  matchProtocol,
+  type Side,
+  verdict,
+} from "../linux/nftables/match.ts";
 import { changesOf, type NftChange, type NftRule, type TableReference } from "../linux/nftables/ruleset.ts";
 import type { NftElement, NftSet } from "../linux/nftables/set.ts";
-import { concatenate, portValue } from "../linux/nftables/value.ts";
+import { concatenate, hostNumber, portValue } from "../linux/nftables/value.ts";
 import { PROBE_ACKNOWLEDGEMENT, type TcpEnd } from "../linux/tcp-probe.ts";
 import { TCP } from "../model/protocols.ts";
 
@@ -34,8 +43,10 @@ export interface EndedSender {
 }
 
 const FAMILIES = [4, 6] as const;
-/** Before doNotTrack policies. */
+/** Before the guard of sources and doNotTrack policies: what these drop gets no reset. */
 const PRIORITY = -310;
+const ARRIVED_CHAIN = "arrived";
+const NO_ROUTE = 0;
 /** Longer than a round trip, and than a packet that was sent before. */
 export const RESET_MILLISECONDS = 10_000;
 const FLAGS_OFFSET = 13;
@@ -92,11 +103,20 @@ function resetTableChanges(mark: ResetMark): NftChange[] {
         chain: "output",
         expressions: [...withFlag(FLAG.reset), ...ofEnded(family, "destination"), ...mark.set, ...passOn],
       },
-      ...(["prerouting", "output"] as const).flatMap((chain): readonly NftRule[] => [
-        { chain, expressions: [...beginning(), ...forget(family), verdict({ kind: "accept" })] },
-        { chain, expressions: [...matchProtocol(TCP), ...ofEnded(family, "source"), ...reset()] },
-      ]),
+      { chain: "output", expressions: [...beginning(), ...forget(family), verdict({ kind: "accept" })] },
+      { chain: "output", expressions: [...matchProtocol(TCP), ...ofEnded(family, "source"), ...reset()] },
+      {
+        chain: "prerouting",
+        expressions: [
+          ...matchProtocol(TCP),
+          ...ofEnded(family, "source"),
+          verdict({ kind: "goto", chain: ARRIVED_CHAIN }),
+        ],
+      },
+      { chain: ARRIVED_CHAIN, expressions: [...ofForeignSource(family), verdict({ kind: "accept" })] },
+      { chain: ARRIVED_CHAIN, expressions: [...beginning(), ...forget(family), verdict({ kind: "accept" })] },
     ]),
+    { chain: ARRIVED_CHAIN, expressions: reset() },
   ];
   const base = (hook: "prerouting" | "output") => ({
     name: hook,
@@ -106,7 +126,7 @@ function resetTableChanges(mark: ResetMark): NftChange[] {
     { kind: "add-table", table: RESET_TABLE, isOwned: true },
     ...changesOf({
       ...{ table: RESET_TABLE, sets: FAMILIES.map(setOf), rules, elements: [] },
-      chains: [base("prerouting"), base("output")],
+      chains: [{ name: ARRIVED_CHAIN }, base("prerouting"), base("output")],
     }).slice(1),
   ];
 }
@@ -135,6 +155,16 @@ function setOf(family: Family): NftSet {
 /** `sender`: where a packet has the end that sends what is reset. */
 function ofEnded(family: Family, sender: Side): readonly Expression[] {
   return [...loadEnds(family, sender), { kind: "lookup", set: setOf(family).name, from: 0 }];
+}
+
+/** As the guard sees it. */
+function ofForeignSource(family: Family): readonly Expression[] {
+  return [
+    ...matchInterfacePrefix("iifname", identity.interfacePrefix),
+    ...matchFamily(family),
+    { kind: "fib", result: "oif", by: ["saddr", "iif"], to: 0 },
+    { kind: "compare", operator: "equal", from: 0, value: hostNumber(NO_ROUTE) },
+  ];
 }
 
 function forget(family: Family): readonly Expression[] {
