@@ -8,14 +8,15 @@ import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration
 import { type Host, hostProblem, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
-import { openPolicySite, type PodEnd, type PolicySite } from "./policy-site.ts";
+import { openTcp, serveEchoes } from "./conversation.ts";
+import { openPolicySite, type PodEnd, type PolicySite, type WrittenPolicy } from "./policy-site.ts";
 import { type Outcome, outcomeOf, serve } from "./probes.ts";
 import { LONG_ENOUGH, REFUSED, whatIsTold } from "./refusals.ts";
 import { connect, routeTo } from "./two-nodes.ts";
 
 const needs = [hostProblem(), program("nft")];
 const test = testNeeding(...needs);
-const PORT = 80;
+const [PORT, ECHO_PORT] = [80, 82];
 
 describe("policy on two nodes", () => {
   let router: Host;
@@ -162,5 +163,56 @@ describe("policy on two nodes", () => {
       "x/b -> x/a": "allow",
       "x/b -> y/a": "deny",
     });
+  });
+
+  test("an open connection ends on both nodes, whichever of them denies it, and no other does", async () => {
+    await first.setPolicies([]);
+    const settings = nodeAgentConfiguration.make({ name: "default" }, { openConnections: "End" });
+    const key = NODE_AGENT_CONFIGURATION.key({ name: "default" });
+    await first.store.commit([{ kind: "put", key, value: nodeAgentConfiguration.write(settings) }]);
+    await applied();
+    const echoes = new Map(
+      await Promise.all(
+        ["x/b", "y/b"].map(async (name) => [name, await serveEchoes(pods.get(name)?.netns ?? "", ECHO_PORT)] as const),
+      ),
+    );
+    const open = async (from: string, to: string) => {
+      const [source, destination] = [pods.get(from), pods.get(to)];
+      const all = [0, 1].map(async (family) => {
+        const options = {
+          ...{ netns: source?.netns ?? "", address: destination?.addresses[family] ?? "", port: ECHO_PORT },
+        };
+        const conversation = await openTcp(`${from} to ${to}, ${family}`, options);
+        if (conversation === undefined || !(await conversation.works())) throw new Error(`no ${from} to ${to}`);
+        return conversation;
+      });
+      const conversations = await Promise.all(all);
+      const areLost = () => conversations.every(({ isLost, name }) => isLost && echoes.get(to)?.hasLost(name) === true);
+      return {
+        conversations,
+        untilLost: () => pollUntil(async () => areLost(), `both ends of ${from} to ${to} to be reset`, 10_000),
+      };
+    };
+    const [kept, byIngress, byEgress] = [await open("x/a", "x/b"), await open("y/a", "x/b"), await open("y/a", "y/b")];
+    const ingress: WrittenPolicy = {
+      ...{ namespace: "x", name: "in" },
+      spec: {
+        ...{ selector: "pod == 'b'", types: ["Ingress"] },
+        ingress: [{ action: "Allow", source: { selector: "pod == 'a'" } }],
+      },
+    };
+    await first.setPolicies([ingress]);
+    await byIngress.untilLost();
+    for (const each of [...kept.conversations, ...byEgress.conversations]) expect(await each.works()).toBe(true);
+    const egress: WrittenPolicy = { namespace: "y", name: "out", spec: { selector: "pod == 'a'", types: ["Egress"] } };
+    await first.setPolicies([ingress, egress]);
+    await byEgress.untilLost();
+    for (const each of kept.conversations) expect(await each.works()).toBe(true);
+
+    for (const { conversations } of [kept, byIngress, byEgress])
+      for (const each of conversations) each[Symbol.dispose]();
+    for (const server of echoes.values()) server[Symbol.dispose]();
+    await first.site.store.remove(key);
+    await applied();
   });
 });
