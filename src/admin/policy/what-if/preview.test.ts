@@ -170,6 +170,37 @@ describe("policy preview", () => {
     ]);
   });
 
+  test("counts a recorded connection of a pod that is gone, for the exit code too, as far back as asked", async () => {
+    const gone = flow("1", ["shop", "job-1", "10.0.0.9"], 5432);
+    const recorded = { ...gone, source: { ...gone.source, labels: { app: "job", [`${LABEL}namespace`]: "shop" } } };
+    const spec = {
+      ...{ selector: "app == 'db'", types: ["Ingress"] },
+      ingress: [{ action: "Deny", source: { selector: "app == 'job'" } }, { action: "Allow" }],
+    };
+    const files = { "jobs.json": document("NetworkPolicy", { name: "jobs", namespace: "shop" }, spec) };
+    using node = imitateNode(join(directory.path, "4"), () => [{ flow: recorded }, WELL]);
+    const { code, stdout } = await preview("-f jobs.json --since 7d", { files, env: node.env });
+
+    expect(stdout).toContain("Would be denied: nothing\n");
+    expect(stdout).toContain("1 connection recorded (--since 7d): 1 would be denied (0 open now), 0 newly allowed");
+    expect(code).toBe(EXIT_WOULD_DENY);
+    const since = Date.parse("2026-01-02T03:04:05Z") - 7 * 86_400_000;
+    expect(node.asked).toEqual([`/flows?since=${since}`]);
+  });
+
+  test("counts what was denied and would be allowed, also what was counted without a record", async () => {
+    await put("networkpolicies", "NetworkPolicy", { name: "db", namespace: "shop" }, JSON.parse(CLOSE_DB).spec);
+    const denied = flow("1", PROBE, 5432, { verdict: "denied", state: "denied", suppressed: 4 });
+    using node = imitateNode(join(directory.path, "5"), () => [{ flow: denied }, { flow: flow("2", WEB, 5432) }, WELL]);
+    const { code, stdout } = await preview("--without shop/db -o json", { env: node.env });
+
+    expect(code).toBe(EXIT_OK);
+    expect(JSON.parse(stdout).flows).toMatchObject({
+      ...{ compared: 2, denied: [] },
+      allowed: [{ from: "lab/probe", to: "shop/db", packets: "TCP 5432", connections: 5, open: 0 }],
+    });
+  });
+
   test("opens what a deleted policy closed; exit code 0, and 3 the other way round", async () => {
     await put("networkpolicies", "NetworkPolicy", { name: "db", namespace: "shop" }, JSON.parse(CLOSE_DB).spec);
     const { code, stdout, stderr } = await preview("--without shop/db");
