@@ -306,6 +306,17 @@ describe("draftPolicies()", () => {
     expect(text.match(/generalised: the Service/g)).toHaveLength(1);
   });
 
+  test("marks that many addresses with many ports became one rule of each with each", () => {
+    const flows = Array.from({ length: 21 }, (_, index) =>
+      flowOf(endOf("web-1"), outside(`198.51.100.${index + 1}`, 1000 + index * 10)),
+    );
+    const drafted = (some: readonly FlowRecord[]) =>
+      draftText(draftOf(some, { resources: SHOP, isWanted: inShop, includesDenied: false }), "staged");
+
+    expect(drafted(flows)).toContain("# generalised: each of these addresses with each of these ports");
+    expect(drafted(flows.slice(1))).not.toContain("generalised");
+  });
+
   test("stands for addresses outside by networks as long as it is told", () => {
     const aggregation = { 4: 24 };
     const text = draftText(draftOf(SHOP_FLOWS, { resources: SHOP, isWanted: inShop, aggregation }), "enforced");

@@ -37,13 +37,12 @@ const closed = (
   ),
 ];
 
-function denies(
-  connection: OpenConnection,
+function judgeOf(
   more: Partial<PolicyResources> = {},
   { workloads = WORKLOADS, action = "Accept" as "Accept" | "Drop" } = {},
-): boolean {
+): OpenConnectionJudge {
   const configuration = nodeAgentConfiguration.make({ name: "default" }, { defaultEndpointToHostAction: action });
-  const judge = new OpenConnectionJudge(
+  return new OpenConnectionJudge(
     { ...RESOURCES, ...more },
     {
       ...{ name: "one", workloads, settings: nodeAgentSettings([configuration], "one") },
@@ -51,7 +50,10 @@ function denies(
       interfaceTowards: () => "eth0",
     },
   );
-  return judge.isDenied(connection);
+}
+
+function denies(connection: OpenConnection, ...world: Parameters<typeof judgeOf>): boolean {
+  return judgeOf(...world).isDenied(connection);
 }
 
 function tcp(source: string, destination: string, port: number, answering = destination, at = port): OpenConnection {
@@ -87,6 +89,15 @@ describe("OpenConnectionJudge", () => {
     expect(denies(connection, { networkPolicies: closed("db", "Ingress", allowing(80)) })).toBe(true);
   });
 
+  test("tells connections apart by the port of the client, if a rule does", () => {
+    const rule: PolicyRule = { action: "Allow", protocol: "TCP", source: { ports: ["1000:2000"] } };
+    const judge = judgeOf({ networkPolicies: closed("db", "Ingress", rule) });
+    const { ports, ...connection } = tcp(WEB, DB, 80);
+    const from = (source: number) => ({ ...connection, ports: { destination: 80, answering: 80, ...ports, source } });
+
+    expect([999, 1000, 2000, 2001].map((port) => judge.isDenied(from(port)))).toEqual([true, false, false, true]);
+  });
+
   test("leaves what this host sends to its own workloads alone", () => {
     expect(denies(tcp(HOST, DB, 80), { networkPolicies: closed("db", "Ingress") })).toBe(false);
     expect(denies(tcp("127.0.0.1", "127.0.0.1", 80, DB, 80), { networkPolicies: closed("db", "Ingress") })).toBe(false);
@@ -98,15 +109,26 @@ describe("OpenConnectionJudge", () => {
   });
 
   test("leaves connections of an address that several workloads claim alone", () => {
-    const workloads = [...WORKLOADS, pod("other", DB)];
-
-    expect(denies(tcp(WEB, DB, 80), { networkPolicies: closed("db", "Ingress") }, { workloads })).toBe(false);
+    for (const workloads of [
+      [...WORKLOADS, pod("other", DB)],
+      [pod("other", DB), ...WORKLOADS],
+    ])
+      expect(denies(tcp(WEB, DB, 80), { networkPolicies: closed("db", "Ingress") }, { workloads })).toBe(false);
   });
 
   test("leaves connections of others alone", () => {
     const elsewhere = tcp("10.0.9.1", "10.0.9.2", 80);
 
     expect(denies(elsewhere, { networkPolicies: closed("db", "Ingress") }, { workloads: [] })).toBe(false);
+  });
+
+  test("asks the workloads alone if no host endpoint has the interface towards the other end", () => {
+    const hostEndpoints = [hostEndpoint.make({ name: "eth1" }, { node: "one", interfaceName: "eth1" })];
+
+    expect(denies(tcp(OUTSIDE, DB, 80), { hostEndpoints, networkPolicies: closed("db", "Ingress") })).toBe(true);
+    expect(denies(tcp(DB, OUTSIDE, 80), { hostEndpoints, networkPolicies: closed("db", "Egress") })).toBe(true);
+    expect(denies(tcp(OUTSIDE, DB, 80), { hostEndpoints })).toBe(false);
+    expect(denies(tcp(OUTSIDE, HOST, 80), { hostEndpoints })).toBe(false);
   });
 
   test("asks the host endpoint of the interface, which lets failsafe ports and tunnels pass", () => {
@@ -116,6 +138,9 @@ describe("OpenConnectionJudge", () => {
     const udp = (port: number) => ({ ...tcp(OUTSIDE, HOST, port), protocol: 17 });
 
     expect(denies(tcp(OUTSIDE, HOST, 80), { hostEndpoints })).toBe(true);
+    expect(denies(tcp(WEB, DB, 80), { hostEndpoints })).toBe(false);
+    expect(denies(tcp(WEB, HOST, 80), { hostEndpoints })).toBe(false);
+    expect(denies(tcp(HOST, DB, 80), { hostEndpoints })).toBe(false);
     expect(denies(tcp(HOST, OUTSIDE, 80), { hostEndpoints })).toBe(true);
     expect(denies(tcp(OUTSIDE, HOST, 22), { hostEndpoints })).toBe(false);
     expect(denies(udp(53), { hostEndpoints })).toBe(true);
