@@ -5,8 +5,9 @@ import { type HeldRecord, KindSnapshot } from "../../datastore/replica/kind-snap
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { hostEndpoint } from "../../model/host-endpoint.ts";
-import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY, TIER } from "../../model/kinds.ts";
+import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY, NODE, TIER } from "../../model/kinds.ts";
 import { type NetworkPolicy, networkPolicy } from "../../model/network-policy.ts";
+import { IS_NODE } from "../../model/node-members.ts";
 import { profile } from "../../model/profile.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
@@ -38,13 +39,13 @@ const RESOURCES: PolicyResources = {
   ],
 };
 
-type Kind = keyof PolicyValues;
+type Kind = keyof PolicyValues | "nodes";
 
 function snapshotOf(resources: PolicyResources, unreadable: Partial<Record<Kind, string>>): PolicyUpdate["snapshot"] {
   const changes = changesBetween(NO_RESOURCES, resources);
-  const snapshots = (Object.keys(POLICY_KINDS) as Kind[]).map((kind) => {
+  const snapshots = ([...Object.keys(POLICY_KINDS), "nodes"] as Kind[]).map((kind) => {
     const records = new Map<string, HeldRecord<unknown>>();
-    for (const { key, ...change } of changes[kind])
+    for (const { key, ...change } of changes[kind] ?? [])
       if (change.kind === "put") records.set(key, { ...origin(key), kind: "readable", value: change.value });
     const key = unreadable[kind];
     const failure = new PluginError("record-malformed", "no JSON");
@@ -105,6 +106,15 @@ describe("what is enforced now", () => {
       expect(read({}, { unreadable: { [kind]: TIER.key({ name: "broken" }) } })).toBeUndefined();
     },
   );
+
+  test("is not known if a node cannot be read, and rules select nodes", () => {
+    const unreadable = { nodes: NODE.key({ name: "broken" }) };
+    const selecting = policyOf({ action: "Allow", source: { selector: IS_NODE } });
+
+    expect(read({ networkPolicies: [selecting] }, { unreadable })).toBeUndefined();
+    expect(read({ networkPolicies: [selecting] })).toBeDefined();
+    expect(read({ networkPolicies: [CLOSED] }, { unreadable })).toBeDefined();
+  });
 
   test("denies what a policy that cannot be read may concern, as the kernel does", async () => {
     const broken = { namespace: "shop", name: "broken" };

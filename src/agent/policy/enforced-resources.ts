@@ -37,7 +37,7 @@ export interface EnforcedOptions {
 /** Endpoints that are looked at before other work of the agent comes first. */
 const AT_ONCE = 2_000;
 
-/** Kinds whose unreadable records stay in force as they were, which nobody knows. */
+/** Kinds whose unreadable records stay in force as they were, which nobody knows. So do nodes, if rules select them. */
 const KEPT_UNREADABLE = [
   ...(["containerLabels", "hostEndpoints", "profiles", "networkSets"] as const),
   ...(["globalNetworkSets", "tiers", "configurations", "serviceEndpoints"] as const),
@@ -54,8 +54,10 @@ export class EnforcedResources {
 
   /** `undefined` if some of it is not known. */
   static read(options: EnforcedOptions): EnforcedResources | undefined {
-    const isKnown = KEPT_UNREADABLE.every((kind) => options.snapshot[kind].unreadable.length === 0);
-    return isKnown ? new EnforcedResources(options) : undefined;
+    const { snapshot } = options;
+    if (KEPT_UNREADABLE.some((kind) => snapshot[kind].unreadable.length > 0)) return undefined;
+    const enforced = new EnforcedResources(options);
+    return enforced.areNodesSelected && (snapshot.nodes?.unreadable.length ?? 0) > 0 ? undefined : enforced;
   }
 
   private constructor(private readonly options: EnforcedOptions) {
