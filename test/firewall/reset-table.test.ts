@@ -153,8 +153,10 @@ describe.skipIf(!able)(`the table of resets${able ? "" : " (skipped: needs root,
       using _ = tableWith(sendersOf(family));
       using toClient = capturePackets(the(client).path);
       for (const flag of [FLAG.ack, FLAG.syn]) send(the(pod), packetOf(family, flag), ADDRESSES[family].server);
-      expect(await before.works()).toBe(false);
+      expect([await before.works(), before.isLost]).toEqual([false, true]);
       expect(toClient.packets().filter(isReset)).toHaveLength(1);
+      probeServer(family);
+      await pollUntil(() => echoes.hasLost(before.name), "the server to lose it");
     });
 
     test("what a server replies to a packet that made it say where it is opens nothing", async () => {
