@@ -12,7 +12,10 @@ export const sessionSchema = v.object({
   user: v.string(),
   /** Whether drafts can be applied here. In a cluster each write is still decided by the API server. */
   writable: v.boolean(),
-  /** Repeated in the header of every request. */
+  /**
+   * Repeated in the header of every request but the login, also of `GET /api/session`. The page keeps it in `localStorage` until the
+   * logout: tabs share it, and a server at another port of the same host, which gets the cookie, does not get it.
+   */
   csrfToken: v.string(),
   /** Milliseconds since 1970: the session ends then, or when it was not used for `idleMilliseconds`. */
   expires: v.number(),
