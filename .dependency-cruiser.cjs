@@ -31,7 +31,7 @@ const LAYERS = [
   ["plugin", "chained", "flows"],
   ["upkeep", "release"],
   ["alp"],
-  ["agent", "alp/command", "alp/upgrade", "controllers", "operator", "admin", "upgrade"],
+  ["agent", "alp/command", "alp/upgrade", "controllers", "operator", "admin", "upgrade", "console"],
   ["bin"],
 ];
 
@@ -51,6 +51,8 @@ const SAME_LAYER = {
   // Of the agent it asks BIRD, by the agent's own client; see admin-asks-bird.
   admin: ["upgrade", "operator", "agent", "alp/command"],
   upgrade: ["alp/upgrade"],
+  // Status, search for leaks and drafts of policies are those of the commands.
+  console: ["admin"],
 };
 
 /** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
@@ -59,6 +61,10 @@ const ADMIN_PACKAGES = "^node_modules/(diff|json-p3|yaml)/";
 /** What release/ may import. Of kube/ types, and what compares versions of servers. */
 const PURE =
   "^(src/(release|model|config|cni|ip|selector|http)/|src/alp/mesh/mesh-files\\.ts$|src/(identity|version|errors|quote|redaction|counted|yaml)\\.ts$|src/kube/(objects|server-version)\\.ts$)";
+
+/** What the page of the console may load. */
+const PAGE_MAY_LOAD =
+  "^(src/(console/(page|api)|flows|ip|model|selector|http)/|src/policy/(table/rule-comment|point|effective-rule)\\.ts$|src/admin/flows/flow-words\\.ts$|src/(identity|errors|quote|redaction|counted|parse-json)\\.ts$|identity/|node_modules/(valibot|preact|@preact|uplot|@tanstack)/)";
 
 /** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */
 const STEP_PAIRS = {
@@ -81,7 +87,7 @@ const stepRules = Object.entries(STEP_PAIRS).map(([step, other]) => ({
 const pathOf = (module) => {
   const inner = LAYERS.flat().filter((other) => other.startsWith(`${module}/`));
   const others = inner.map((name) => `(?!${name.slice(module.length)}/)`).join("");
-  return `^src/${module}${others}(/|\\.ts$|\\.test\\.ts$)`;
+  return `^src/${module}${others}(/|\\.ts$|\\.test\\.tsx?$)`;
 };
 
 const rules = LAYERS.flatMap((layer, level) =>
@@ -212,6 +218,27 @@ module.exports = {
       severity: "error",
       from: { path: "^src/release/", pathNot: "\\.test\\.ts$" },
       to: { pathNot: PURE },
+    },
+    {
+      name: "page-is-for-browsers",
+      comment: "the page of the console runs in a browser: it imports what is pure, and nothing of the runtime",
+      severity: "error",
+      from: { path: "^src/console/page/", pathNot: "\\.test\\.tsx?$" },
+      to: { pathNot: PAGE_MAY_LOAD, reachable: true },
+    },
+    {
+      name: "page-packages-in-the-page-only",
+      comment: "nothing else draws",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/console/page/" },
+      to: { path: "^node_modules/(preact|@preact|uplot|@tanstack)/" },
+    },
+    {
+      name: "page-is-bundled",
+      comment: "the server gets the page as text",
+      severity: "error",
+      from: { pathNot: "^src/console/page/" },
+      to: { path: "^src/console/page/" },
     },
     {
       name: "no-circular",

@@ -1,5 +1,6 @@
 /** Compiles an entry into an executable, as for a release: with bytecode, and without loading anything from the current directory. */
-import { renameSync } from "node:fs";
+import { readFileSync, renameSync } from "node:fs";
+import { bundlePage } from "../src/console/bundle-page.ts";
 
 export type Target = "bun-linux-x64" | "bun-linux-arm64";
 
@@ -25,6 +26,11 @@ export async function compileExecutable({
   version,
 }: Compilation): Promise<void> {
   const unfinished = `${executable}.new`;
+  const replacements = [
+    ...(identityFile === undefined ? [] : [identityPlugin(identityFile)]),
+    ...(version === undefined ? [] : [versionPlugin(version)]),
+  ];
+  const page = await bundlePage({ ...titleIn(identityFile), plugins: replacements });
   const built = await Bun.build({
     entrypoints: [entry],
     minify: true,
@@ -32,7 +38,11 @@ export async function compileExecutable({
     // Without it, every `import "node:…"` of every part, used or not, runs at the start of every program.
     splitting: true,
     sourcemap: "none",
-    define: { FAULTS: String(crashPoints === "with") },
+    define: {
+      FAULTS: String(crashPoints === "with"),
+      // A text in JSON, which is a text for the program too.
+      CONSOLE_PAGE: JSON.stringify(JSON.stringify(page)),
+    },
     bytecode: true,
     compile: {
       outfile: unfinished,
@@ -45,15 +55,16 @@ export async function compileExecutable({
       execArgv: ["--use-system-ca"],
       ...(target === undefined ? {} : { target }),
     },
-    plugins: [
-      ...(identityFile === undefined ? [] : [identityPlugin(identityFile)]),
-      ...(version === undefined ? [] : [versionPlugin(version)]),
-    ],
+    plugins: replacements,
   });
   if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
 
   // Renamed into place: a runtime that executes the old file never sees a half-written one.
   renameSync(unfinished, executable);
+}
+
+function titleIn(identityFile: string | undefined): { readonly title?: string } {
+  return identityFile === undefined ? {} : { title: JSON.parse(readFileSync(identityFile, "utf8")).title };
 }
 
 function identityPlugin(identityFile: string): Bun.BunPlugin {

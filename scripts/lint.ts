@@ -8,6 +8,7 @@ const tools = "node_modules/.bin";
 const STEPS: readonly (readonly [name: string, command: readonly string[]])[] = [
   ["format and lint", [`${tools}/biome`, "check", "--error-on-warnings", "--log-level=warn", "."]],
   ["types", ["node_modules/typescript7/bin/tsc", "--project", "tsconfig.json"]],
+  ["types of the page", ["node_modules/typescript7/bin/tsc", "--project", "src/console/page/tsconfig.json"]],
   [
     "layers",
     [

@@ -1,0 +1,2 @@
+/** Bun bundles them. */
+declare module "*.css";
