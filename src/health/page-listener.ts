@@ -6,7 +6,7 @@
  * limited, and what follows the first request is not read.
  */
 import type { Socket, SocketListener } from "bun";
-import { parseAddress } from "../ip/address.ts";
+import { peerOf } from "../ip/peer.ts";
 import { type ConnectionLimits, LimitedConnections, withinDescriptors } from "../limited-connections.ts";
 import type { Pages } from "./pages.ts";
 import { parseRequest, type Refusal } from "./request-head.ts";
@@ -89,7 +89,7 @@ class Listener implements PageListener {
 
   private open(socket: PageSocket): void {
     socket.data = { received: "", isAnswered: false, unsent: NOTHING };
-    if (!this.connections.admit(socket, peerOf(socket))) socket.terminate();
+    if (!this.connections.admit(socket, peerOf(socket.remoteAddress))) socket.terminate();
     if (this.acceptedAtOnce === 0) setImmediate(() => (this.acceptedAtOnce = 0));
     this.acceptedAtOnce += 1;
     if (this.acceptedAtOnce % MOST_AT_ONCE === 0) this.listenAfresh();
@@ -159,15 +159,4 @@ function responseOf(status: number, text: string, isHead: boolean): Uint8Array {
   ];
   const bytes = Buffer.from(`${head.join("\r\n")}\r\n\r\n`);
   return isHead ? bytes : Buffer.concat([bytes, body]);
-}
-
-/**
- * "" on the host itself, where any user has any address of loopback. A pod or another host has one IPv4 address, and a whole
- * network of IPv6 addresses.
- */
-function peerOf({ remoteAddress = "" }: Pick<PageSocket, "remoteAddress">): string {
-  const text = remoteAddress.replace(/^::ffff:(?=\d+\.)/, "");
-  const address = parseAddress(text);
-  if (address === undefined || text === "::1" || text.startsWith("127.")) return "";
-  return address.family === 4 ? text : `network ${address.value >> 64n}`;
 }

@@ -2,11 +2,13 @@
  * The aggregated API of flows: HTTPS, for API servers alone, which name the caller (front-proxy.ts). Answers are lines of JSON
  * (src/flows/flow-answer.ts).
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { TLSSocket } from "node:tls";
 import { type FlowAnswer, type FlowQuestion, flowLine } from "../../flows/flow-answer.ts";
 import { FlowQueryError } from "../../flows/flow-query.ts";
 import { readFlowRequest } from "../../flows/flow-request.ts";
+import { sendText } from "../../web/send-lines.ts";
+import { WebListener } from "../../web/web-listener.ts";
 import {
   type AccessReviews,
   CallerSight,
@@ -37,50 +39,36 @@ const MOST_OF_USER = 16;
 const LONGEST_HEAD = 64 * 1024;
 
 export class FlowApiServer {
-  private readonly web: Server;
-  private listener: TlsServer | undefined;
+  private readonly listener: WebListener;
   private proxy: FrontProxy | undefined;
   private answers = 0;
   /** By user. */
   private readonly answering = new Map<string, number>();
 
   constructor(private readonly options: FlowApiOptions) {
-    this.web = createServer({ maxHeaderSize: LONGEST_HEAD }, (request, response) => {
-      this.serve(request, response).catch((failure) => refuse(response, failure));
+    this.listener = new WebListener({
+      mostHeadBytes: LONGEST_HEAD,
+      serve: (request, response) => {
+        this.serve(request, response).catch((failure) => refuse(response, failure));
+      },
     });
   }
 
   /** From now on with this certificate, and for API servers that this authority signed. Answers that are under way go on. */
   listen(hostname: string, port: number, { certificate, key }: KeyPair, proxy: FrontProxy): Promise<void> {
-    this.listener?.close();
     this.proxy = proxy;
-    const listener = createTlsServer(
-      {
-        ...{ cert: certificate, key, ca: proxy.authorities, minVersion: "TLSv1.2" },
-        // Who has none, or a wrong one, gets a refusal that says so.
-        ...{ requestCert: true, rejectUnauthorized: false },
-        ALPNProtocols: ["http/1.1"],
-      },
-      (socket) => this.web.emit("connection", socket),
-    );
-    this.listener = listener;
-    listener.on("tlsClientError", () => {});
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    listener.once("error", reject);
-    listener.listen({ host: hostname, port }, () => resolve());
-    return promise;
+    // Who has none, or a wrong one, gets a refusal that says so.
+    const callers = { ca: proxy.authorities, requestCert: true, rejectUnauthorized: false };
+    return this.listener.listen({ hostname, port, tls: { cert: certificate, key, ...callers } });
   }
 
   /** For tests: of port 0. */
   get port(): number {
-    const address = this.listener?.address();
-    return typeof address === "object" && address !== null ? address.port : 0;
+    return this.listener.port;
   }
 
   close(): void {
-    this.listener?.close();
-    this.listener = undefined;
-    this.web.closeAllConnections();
+    this.listener.close();
   }
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -91,7 +79,7 @@ export class FlowApiServer {
     if (caller === undefined)
       throw new Refusal(401, "only API servers are answered, on behalf of those who asked them");
     if (request.method !== "GET") throw new Refusal(405, `${request.method} is not supported; use GET`);
-    if (isHealthPath(pathname)) return sendText(response, "ok\n");
+    if (isHealthPath(pathname)) return sendOk(response);
     const path = flowApiPath(pathname);
     if (path !== undefined) return this.answer(path, { caller, parameters: searchParams }, response);
     // The newer form of all groups together: the API server asks for each group then.
@@ -228,9 +216,9 @@ function sendJson(response: ServerResponse, code: number, value: object): void {
   response.end(`${JSON.stringify(value)}\n`);
 }
 
-function sendText(response: ServerResponse, text: string): void {
+function sendOk(response: ServerResponse): void {
   response.writeHead(200, { "content-type": "text/plain" });
-  response.end(text);
+  response.end("ok\n");
 }
 
 /** Waits for a client that reads slowly: so do the nodes then. */
@@ -248,21 +236,10 @@ async function sendLines(
   for await (const answer of answers) {
     if (response.destroyed) return;
     start();
-    if (!response.write(flowLine(answer))) await drained(response);
+    await sendText(response, flowLine(answer));
   }
   if (!response.headersSent) throw new Refusal(404, "no flow with this ID that you may see is kept");
   response.end();
-}
-
-async function drained(response: ServerResponse): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const go = () => resolve();
-  response.once("drain", go);
-  response.once("close", go);
-  if (response.destroyed || !response.writableNeedDrain) go();
-  await promise;
-  response.off("drain", go);
-  response.off("close", go);
 }
 
 function reasonOf(failure: unknown): string {

@@ -17,6 +17,7 @@ import { isObject, objectsIn } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import { FLOWS_API_PORT, FLOWS_LINK_PORT, FLOWS_VARIABLE } from "../../release/workloads/names.ts";
+import { onAnyAddress } from "../../web/web-listener.ts";
 import { AccessReviews } from "./access-reviews.ts";
 import { ClusterFlows, type ExpectedNodes } from "./cluster-flows.ts";
 import { FlowApiServer } from "./flow-api-server.ts";
@@ -107,15 +108,6 @@ export async function runFlowApi(means: FlowApiProcess): Promise<void> {
 
 const NO_FRONT_PROXY =
   "the API server has no authority for requests on behalf of users; start kube-apiserver with --requestheader-client-ca-file and --proxy-client-cert-file";
-
-/** A kernel without IPv6 has no addresses of both families. */
-async function onAnyAddress(listen: (hostname: string) => Promise<void>): Promise<void> {
-  try {
-    await listen("::");
-  } catch {
-    await listen("0.0.0.0");
-  }
-}
 
 function portIn(environment: Environment, name: string, otherwise: number): number {
   const text = environment[name];
