@@ -26,5 +26,10 @@ export type Session = Readonly<v.InferOutput<typeof sessionSchema>>;
 export const CSRF_HEADER = "x-csrf-token";
 
 /** Of every answer that is not of the status 200. */
-export const refusalSchema = v.object({ message: v.string(), remedy: v.exactOptional(v.string()) });
+export const refusalSchema = v.object({
+  message: v.string(),
+  remedy: v.exactOptional(v.string()),
+  /** With 401: how the page has to ask for a login. */
+  mode: v.exactOptional(v.picklist(["cluster", "host"])),
+});
 export type RefusalAnswer = Readonly<v.InferOutput<typeof refusalSchema>>;
