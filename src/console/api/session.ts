@@ -24,8 +24,16 @@ export const sessionSchema = v.object({
 export type Session = Readonly<v.InferOutput<typeof sessionSchema>>;
 
 export const CSRF_HEADER = "x-csrf-token";
+/**
+ * With any value, of a request that nobody asked for: a stream that is opened again, a view that is brought up to date. It does not
+ * keep the session from ending when nobody uses it.
+ */
+export const UNATTENDED_HEADER = "x-unattended";
 
-/** Of every answer that is not of the status 200. */
+/** What is posted to `/api/login`. */
+export const loginSchema = v.object({ token: v.string() });
+
+/** Of every answer that is not of the status 200. 401: the session has ended, or the token is refused. */
 export const refusalSchema = v.object({
   message: v.string(),
   remedy: v.exactOptional(v.string()),
@@ -33,3 +41,10 @@ export const refusalSchema = v.object({
   mode: v.exactOptional(v.picklist(["cluster", "host"])),
 });
 export type RefusalAnswer = Readonly<v.InferOutput<typeof refusalSchema>>;
+
+/**
+ * The last line of a stream that did not end by itself. An empty line only says that the connection is alive. Status 409: what the
+ * reader may see has changed; the page opens the stream again. 401 as above; 429, 503: later.
+ */
+export const streamEndSchema = v.object({ refused: v.object({ status: v.number(), ...refusalSchema.entries }) });
+export type StreamEnd = Readonly<v.InferOutput<typeof streamEndSchema>>;
