@@ -25,7 +25,7 @@ const LAYERS = [
   ],
   ["ip", "selector", "http"],
   ["model", "cni", "config"],
-  ["linux", "kube", "log", "health", "grpc", "web"],
+  ["linux", "kube", "log", "health", "grpc", "web", "tls"],
   ["datastore"],
   ["ipam", "policy", "firewall", "routing", "alp/mesh"],
   ["plugin", "chained", "flows"],

@@ -136,6 +136,7 @@ Environment:
   FLOWS                 serve the API of flows: Enabled or Disabled (default)
   FLOWS_API_PORT        where the API server reaches it (default ${FLOWS_API_PORT})
   FLOWS_LINK_PORT       where node agents open their links (default ${FLOWS_LINK_PORT})
+  CONSOLE               keep the certificate of ${identity.console}: Enabled or Disabled (default)
   KUBECONFIG            access to the Kubernetes API; by default the account of the pod
   POD_NAMESPACE         namespace of the Lease (default kube-system)
   DATASTORE_TYPE, ETCD_ENDPOINTS and the other variables of ${adminTool} select the datastore

@@ -9,6 +9,7 @@ import type { KubeClient } from "../kube/api.ts";
 import { Elector } from "../kube/election/elector.ts";
 import { liveObjects } from "../kube/live-objects.ts";
 import { ClusterGate } from "./cluster-gate.ts";
+import { hasConsole, keepConsoleCertificate } from "./console/console-certificate.ts";
 import { type FlowApiPorts, flowApiPorts, runFlowApi } from "./flows/run-flow-api.ts";
 import { type FollowMeans, followConfiguration } from "./follow-configuration.ts";
 import type { ControllersReport } from "./report.ts";
@@ -58,6 +59,7 @@ export class ControllersProcess {
   async run(): Promise<void> {
     const { client, environment, isEtcd, now, random, wait, signal, started, log } = this.means;
     const flows = flowApiPorts(environment);
+    const isConsoleOn = hasConsole(environment);
     const orchestrator = openKubeStore({
       api: client,
       mappings: orchestratorMapping(now),
@@ -72,7 +74,7 @@ export class ControllersProcess {
     // The lease outlives the writers.
     const written = new AbortController();
     const electing = this.elector.run(written.signal);
-    const serving = flows && this.serveFlows(flows);
+    const serving = [flows && this.serveFlows(flows), isConsoleOn && keepConsoleCertificate(this.servingMeans())];
     const comparing = gate.run(signal);
     try {
       await followConfiguration({
@@ -83,7 +85,7 @@ export class ControllersProcess {
         },
       });
     } finally {
-      await serving;
+      await Promise.all(serving);
       written.abort();
       await Promise.all([electing, comparing]);
       await store.close();
@@ -93,10 +95,14 @@ export class ControllersProcess {
 
   /** Other replicas serve it too; the leading one keeps the certificates. */
   private serveFlows(ports: FlowApiPorts): Promise<void> {
-    const { client, environment, signal, now, elapsed, wait, log } = this.means;
+    const { elapsed } = this.means;
+    return runFlowApi({ ...this.servingMeans(), ports, elapsed });
+  }
+
+  private servingMeans() {
+    const { client, environment, signal, now, wait, log } = this.means;
     const isLeading = () => this.elector.isLeading();
-    const namespace = namespaceIn(environment);
-    return runFlowApi({ client, ports, namespace, isLeading, signal, now, elapsed, wait, log });
+    return { client, namespace: namespaceIn(environment), isLeading, signal, now, wait, log };
   }
 }
 

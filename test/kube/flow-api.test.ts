@@ -17,7 +17,7 @@ import {
   FLOWS,
   FLOWS_API_SERVICE,
   FLOWS_AUDIENCE,
-  FLOWS_AUTHORITY_KEY,
+  TLS_KEYS,
   flowServerName,
 } from "../../src/release/workloads/names.ts";
 import type { Certificate } from "../support/certificates.ts";
@@ -152,7 +152,7 @@ async function authority(): Promise<string> {
   const map = await server.get<{ readonly data: Readonly<Record<string, string>> }>(
     ...["configmap", FLOWS, `--namespace=${NAMESPACE}`],
   );
-  return map.data[FLOWS_AUTHORITY_KEY] ?? "";
+  return map.data[TLS_KEYS.authorities] ?? "";
 }
 
 async function openLink(source: FlowSource, token: string): Promise<ControllerLinks> {

@@ -7,6 +7,7 @@ import type { TLSSocket } from "node:tls";
 import { type FlowAnswer, type FlowQuestion, flowLine } from "../../flows/flow-answer.ts";
 import { FlowQueryError } from "../../flows/flow-query.ts";
 import { readFlowRequest } from "../../flows/flow-request.ts";
+import type { KeyPair } from "../../tls/x509.ts";
 import { sendText } from "../../web/send-lines.ts";
 import { WebListener } from "../../web/web-listener.ts";
 import {
@@ -19,7 +20,6 @@ import {
 import type { ClusterFlows, Reader } from "./cluster-flows.ts";
 import { DISCOVERY, type FlowApiPath, flowApiPath, statusObject } from "./discovery.ts";
 import { type Caller, callerOf, type FrontProxy } from "./front-proxy.ts";
-import type { KeyPair } from "./x509.ts";
 
 export interface FlowApiOptions {
   readonly flows: Pick<ClusterFlows, "answer">;

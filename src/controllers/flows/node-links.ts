@@ -16,8 +16,8 @@ import {
 } from "../../flows/link-messages.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
+import type { KeyPair } from "../../tls/x509.ts";
 import { TokenAttempts, type VerifiedNode } from "./verify-node.ts";
-import type { KeyPair } from "./x509.ts";
 
 export interface NodeLinksOptions {
   readonly verify: (token: string) => Promise<VerifiedNode>;

@@ -30,14 +30,36 @@ export const NODE_HEALTH_PORT = 9099;
 export const CONTROLLERS_HEALTH_PORT = 9095;
 export const OPERATOR_HEALTH_PORT = 9096;
 
+/** Keys of a Secret with a certificate of the product, and of the ConfigMap with its authority. */
+export const TLS_KEYS = {
+  authorities: "ca.crt",
+  authorityKey: "ca.key",
+  certificate: "tls.crt",
+  key: "tls.key",
+} as const;
+
+/** Of the console: its workload, account, Service and role; the Secret with its certificate, the ConfigMap with the authority. */
+export const CONSOLE = identity.console;
+/** Where its pod serves the page over TLS (`CONSOLE_PORT`), and its health (`HEALTH_PORT`). */
+export const CONSOLE_PORT = 8443;
+export const CONSOLE_HEALTH_PORT = 9092;
+export const CONSOLE_HEALTH_PATH = "/healthz";
+/**
+ * Where its pod finds the certificate (`TLS_CERT_FILE`) and the key (`TLS_KEY_FILE`), which are renewed there while it runs. Every
+ * name and address that it may be reached under is in the certificate.
+ */
+export const CONSOLE_TLS_MOUNT = `/etc/${CONSOLE}-tls`;
+/** Variable of the controllers, which make the certificate: "Enabled" or "Disabled". */
+export const CONSOLE_VARIABLE = "CONSOLE";
+/** Annotation of its Service: further names and addresses for the certificate, separated by commas. */
+export const CONSOLE_HOSTS = `${OPERATOR_API.group}/console-hosts`;
+
 /** Of the API of flows: its Service, the Secret and the ConfigMap with its certificates, its roles. */
 export const FLOWS = `${identity.product}-flows`;
 /** The role of the node agents that reach it, and the role of those who may read it. */
 export const FLOW_AGENTS = `${FLOWS}-agents`;
 export const FLOW_READER = `${FLOWS}-reader`;
 export const FLOWS_API_SERVICE = `${FLOWS_API.version}.${FLOWS_API.group}`;
-/** In the Secret and the ConfigMap: who signs the certificates of the API. */
-export const FLOWS_AUTHORITY_KEY = "ca.crt";
 /** Where the controllers serve the API to the API server, and links to node agents. */
 export const FLOWS_API_PORT = 9097;
 export const FLOWS_LINK_PORT = 9098;

@@ -11,13 +11,7 @@ import { readServerVersion, tokenBindingProblem } from "../../../kube/server-ver
 import { isObject, objectsIn, textsIn } from "../../../model/shape.ts";
 import { parseJson } from "../../../parse-json.ts";
 import { quoted } from "../../../quote.ts";
-import {
-  FLOWS,
-  FLOWS_AUDIENCE,
-  FLOWS_AUTHORITY_KEY,
-  FLOWS_LINK,
-  flowServerName,
-} from "../../../release/workloads/names.ts";
+import { FLOWS, FLOWS_AUDIENCE, FLOWS_LINK, flowServerName, TLS_KEYS } from "../../../release/workloads/names.ts";
 import type { FollowedNetwork } from "../../network/followed-network.ts";
 import { nodeUid, requestAccountToken, type TokenAccount } from "../../node-setup/account-token.ts";
 import { keepToken } from "../../node-setup/keep-plugin-access.ts";
@@ -150,7 +144,7 @@ async function followAuthority(
       const response = await client.request(request);
       const map: unknown = response.status === 404 ? {} : parseJson(requireOk(response, request));
       const data = isObject(map) && isObject(map["data"]) ? map["data"] : {};
-      const authority = data[FLOWS_AUTHORITY_KEY];
+      const authority = data[TLS_KEYS.authorities];
       if (typeof authority === "string") {
         found(authority);
         isFound = true;

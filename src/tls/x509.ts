@@ -3,6 +3,7 @@
  * everything is DER (ITU-T X.690), as RFC 5280 orders it.
  */
 import { createHash, createPrivateKey, generateKeyPairSync, randomBytes, sign, X509Certificate } from "node:crypto";
+import { addressBytes, formatAddress, parseAddress } from "../ip/address.ts";
 
 /** PEM. */
 export interface KeyPair {
@@ -26,10 +27,13 @@ export function makeAuthority(name: string, validity: Validity): KeyPair {
   return certified(keys, { subject: name, issuer: name, validity, extensions, signingKey: keys.key });
 }
 
-/** `dnsNames`: of the server. Throws if the authority is not one that `makeAuthority` made. */
+/** Of a server; the first of them is its common name, of at most 64 characters. */
+export type ServerNames = readonly [string, ...string[]];
+
+/** `names`: host names and addresses of the server. Throws if the authority is not one that `makeAuthority` made. */
 export function makeServerCertificate(
   authority: KeyPair,
-  { dnsNames, validity }: { readonly dnsNames: readonly [string, ...string[]]; readonly validity: Validity },
+  { names, validity }: { readonly names: ServerNames; readonly validity: Validity },
 ): KeyPair {
   const keys = newKeys();
   const issuer = new X509Certificate(authority.certificate);
@@ -40,15 +44,32 @@ export function makeServerCertificate(
     extension(OID.keyUsage, element(0x03, Uint8Array.of(7, 0x80)), "critical"),
     extension(OID.extendedKeyUsage, sequence(OID.serverAuth)),
     extension(OID.authorityKeyIdentifier, sequence(element(0x80, keyIdentifier(issuerKey)))),
-    extension(OID.subjectAlternativeName, sequence(...dnsNames.map((name) => element(0x82, ascii(name))))),
+    extension(OID.subjectAlternativeName, sequence(...names.map(generalName))),
   ];
   const issuerName = /^CN=(.*)$/m.exec(issuer.subject)?.[1];
   if (issuerName === undefined)
     throw new Error(`the authority's subject is "${issuer.subject}", without a common name`);
   return certified(keys, {
-    ...{ subject: dnsNames[0], issuer: issuerName, validity, extensions },
+    ...{ subject: names[0], issuer: issuerName, validity, extensions },
     signingKey: authority.key,
   });
+}
+
+/** Host names and addresses that a certificate is for; addresses as `formatAddress` writes them. */
+export function namesIn(certificate: string): readonly string[] {
+  const { subjectAltName = "" } = new X509Certificate(certificate);
+  return subjectAltName.split(", ").flatMap((each) => {
+    const [, kind, name = ""] = /^(DNS|IP Address):(.*)$/.exec(each) ?? [];
+    if (kind === undefined) return [];
+    const address = kind === "DNS" ? undefined : parseAddress(name);
+    return [address === undefined ? name : formatAddress(address)];
+  });
+}
+
+/** RFC 5280, 4.2.1.6: an address is its bytes. */
+function generalName(name: string): Uint8Array {
+  const address = parseAddress(name);
+  return address === undefined ? element(0x82, ascii(name)) : element(0x87, addressBytes(address));
 }
 
 interface Keys {
