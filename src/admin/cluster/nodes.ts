@@ -9,7 +9,14 @@ const nodeShape = v.object({
     v.object({
       addresses: v.optional(v.array(v.object({ type: v.string(), address: v.string() }))),
       conditions: v.optional(
-        v.array(v.object({ type: v.string(), status: v.string(), message: v.optional(v.string()) })),
+        v.array(
+          v.object({
+            type: v.string(),
+            status: v.string(),
+            message: v.optional(v.string()),
+            lastHeartbeatTime: v.optional(v.nullable(v.string())),
+          }),
+        ),
       ),
     }),
   ),
@@ -20,6 +27,8 @@ export interface ClusterNode {
   readonly isReady: boolean;
   /** Why it is not. */
   readonly problem?: string;
+  /** When its kubelet last reported its state, in milliseconds since 1970. */
+  readonly heardAt?: number;
   readonly isSchedulable: boolean;
   readonly isControlPlane: boolean;
   readonly addresses: readonly string[];
@@ -35,11 +44,13 @@ export function clusterNodes(items: readonly unknown[]): readonly ClusterNode[] 
 function nodeOf({ metadata, spec, status }: v.InferOutput<typeof nodeShape>): ClusterNode {
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
   const isReady = ready?.status === "True";
+  const heardAt = Date.parse(ready?.lastHeartbeatTime ?? "");
   const message = ready?.message ?? "its kubelet has not reported its state";
   return {
     name: metadata.name,
     isReady,
     ...(isReady ? {} : { problem: message }),
+    ...(Number.isNaN(heardAt) ? {} : { heardAt }),
     isSchedulable: spec?.unschedulable !== true,
     isControlPlane: metadata.labels?.["node-role.kubernetes.io/control-plane"] !== undefined,
     addresses: (status?.addresses ?? []).flatMap(({ type, address }) => (type === "InternalIP" ? [address] : [])),

@@ -34,14 +34,28 @@ export async function withFlows<Result>(
   const source = sourceOf(context, given);
   if (source.note !== undefined) context.stderr(`Note: ${source.note}\n`);
   if (source.kind === "node")
-    return work((path, parameters) => answersIn(askNode(source.socket, { path, parameters, stop })));
+    return work((path, parameters) => answersOfNode(source.socket, { path, parameters, stop }));
   const client = await context.openKubeLines(clusterAccess(given, context.env));
   const namespace = given.values.get("namespace");
   try {
-    return await work((path, parameters) => answersIn(askCluster(client, { path, parameters, stop }, namespace)));
+    return await work((path, parameters) => answersOfCluster(client, { path, parameters, stop }, namespace));
   } finally {
     await client.close();
   }
+}
+
+/** Of the collector behind this socket, which only root may use. */
+export function answersOfNode(socket: string, request: FlowRequest): AsyncIterable<FlowAnswer> {
+  return answersIn(askNode(socket, request));
+}
+
+/** As whoever the client is. `namespace`: asked for alone if the flows of all namespaces are refused. */
+export function answersOfCluster(
+  client: KubeLines,
+  request: FlowRequest,
+  namespace?: string,
+): AsyncIterable<FlowAnswer> {
+  return answersIn(askCluster(client, request, namespace));
 }
 
 /** Lines of JSON, as the collector of this node sends them; `undefined`: it records no flows. Throws if it does not answer. */
@@ -95,7 +109,7 @@ function obstacleOf(socket: string): string | undefined {
 const { adminTool, nodeAgent } = identity;
 const SWITCH_ON = `${adminTool} patch nodeagentconfiguration default --patch '{"spec": {"flows": "Enabled"}}'`;
 
-interface FlowRequest {
+export interface FlowRequest {
   readonly path: FlowPath;
   readonly parameters: Parameters;
   readonly stop: AbortSignal;

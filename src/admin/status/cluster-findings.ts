@@ -2,7 +2,7 @@
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import { nodesBehind } from "../../upkeep/node-versions.ts";
-import type { AgentPod, Condition, PoolState, StatusFacts, Workload } from "./facts.ts";
+import type { AgentPod, Condition, PoolState, StatusFacts, StatusPart, Workload } from "./facts.ts";
 import type { StatusFinding } from "./finding.ts";
 
 const { adminTool, nodeAgent } = identity;
@@ -13,7 +13,8 @@ const FULL_PERCENT = 90n;
 export function clusterFindings(facts: StatusFacts): readonly StatusFinding[] {
   const { installation, agents, operator, controllers, datastore } = facts;
   const hasRecords = datastore.agents.some(({ version }) => version !== undefined);
-  if (installation === undefined && agents === undefined && !hasRecords) return [NOT_INSTALLED];
+  const isSeen = sees(facts, "installation", "agents");
+  if (isSeen && installation === undefined && agents === undefined && !hasRecords) return [NOT_INSTALLED];
   const ofComponents = [...facts.components].flatMap(([name, conditions]) =>
     conditionFindings(`component ${name}`, conditions),
   );
@@ -32,6 +33,10 @@ export function clusterFindings(facts: StatusFacts): readonly StatusFinding[] {
   ];
 }
 
+function sees({ unseen }: StatusFacts, ...parts: readonly StatusPart[]): boolean {
+  return parts.every((part) => unseen?.has(part) !== true);
+}
+
 const NOT_INSTALLED: StatusFinding = {
   state: "failed",
   subject: "cluster",
@@ -39,7 +44,9 @@ const NOT_INSTALLED: StatusFinding = {
   remedy: `${adminTool} install`,
 };
 
-function operatorFindings({ installation, operator }: StatusFacts): readonly StatusFinding[] {
+function operatorFindings(facts: StatusFacts): readonly StatusFinding[] {
+  const { installation, operator } = facts;
+  if (!sees(facts, "installation", "operator")) return [];
   if (installation !== undefined && operator === undefined) {
     const message = "there is an Installation, but no operator that follows it";
     return [{ state: "failed", subject: "operator", message, remedy: `${adminTool} install` }];
@@ -79,7 +86,8 @@ function workloadFindings(workload: Workload | undefined): readonly StatusFindin
   ];
 }
 
-function nodeFindings({ nodes, agents, agentPods }: StatusFacts): readonly StatusFinding[] {
+function nodeFindings(facts: StatusFacts): readonly StatusFinding[] {
+  const { nodes, agents, agentPods } = facts;
   return nodes.flatMap((node): readonly StatusFinding[] => {
     const subject = `node ${node.name}`;
     const notReady: readonly StatusFinding[] = node.isReady
@@ -92,7 +100,7 @@ function nodeFindings({ nodes, agents, agentPods }: StatusFacts): readonly Statu
             remedy: `kubectl describe node ${node.name}`,
           },
         ];
-    if (agents === undefined) return notReady;
+    if (agents === undefined || !sees(facts, "agent pods")) return notReady;
     const pods = agentPods.filter((pod) => pod.node === node.name);
     if (pods.some(({ isReady }) => isReady)) return notReady;
     const [pod] = pods;
@@ -114,9 +122,10 @@ function agentFinding(subject: string, { name, namespace, reason }: AgentPod): S
   return { state: "failed", subject, message: `${nodeAgent} is not ready: ${reason}`, remedy };
 }
 
-function datastoreFindings({ datastore }: StatusFacts): readonly StatusFinding[] {
-  const { problem, pools } = datastore;
+function datastoreFindings(facts: StatusFacts): readonly StatusFinding[] {
+  const { problem, pools } = facts.datastore;
   if (problem !== undefined) return [{ state: "warning", subject: "datastore", message: problem }];
+  if (!sees(facts, "pools")) return [];
   const usable = pools.filter(({ disabled }) => !disabled);
   if (usable.length === 0) {
     const message = "there is no enabled IP pool: pods get no address, unless host-local assigns them";

@@ -34,29 +34,44 @@ function installedBy({ installation, agents }: StatusFacts): string {
   return agents === undefined ? "no pods of node agents" : `by a manifest, in namespace ${agents.namespace}`;
 }
 
-function componentRows({ components, operator, agents, controllers, installation }: StatusFacts) {
+export interface ComponentState {
+  readonly name: string;
+  /** `Available`, `Progressing`, `Degraded`, `Ready` or `Unknown`. */
+  readonly state: string;
+  /** `2/3`; empty if it has no pods of its own. */
+  readonly ready: string;
+  readonly image: string;
+  readonly message: string;
+}
+
+export function componentStates(facts: StatusFacts): readonly ComponentState[] {
+  const { components, operator, agents, controllers, installation } = facts;
   const workloads = new Map<string, Workload>();
   if (agents !== undefined) workloads.set("node", agents);
   if (controllers !== undefined) workloads.set("controllers", controllers);
   const names = [...new Set([...components.keys(), ...workloads.keys()])].sort();
   return [
-    ...(operator === undefined ? [] : [workloadRow("operator", operator, undefined)]),
+    ...(operator === undefined ? [] : [workloadState("operator", operator, undefined)]),
     ...(installation === undefined || components.has("installation")
       ? []
-      : [["installation", stateOf(installation.conditions), "", "", messageOf(installation.conditions)]]),
-    ...names.map((name) => workloadRow(name, workloads.get(name), components.get(name))),
+      : [workloadState("installation", undefined, installation.conditions)]),
+    ...names.map((name) => workloadState(name, workloads.get(name), components.get(name))),
   ];
 }
 
-function workloadRow(
+function componentRows(facts: StatusFacts) {
+  return componentStates(facts).map(({ name, state, ready, image, message }) => [name, state, ready, image, message]);
+}
+
+function workloadState(
   name: string,
   workload: Workload | undefined,
   conditions: readonly Condition[] | undefined,
-): readonly string[] {
+): ComponentState {
   const ready = workload === undefined ? "" : `${workload.ready}/${workload.desired}`;
   const isWhole = workload === undefined || workload.ready >= workload.desired;
   const state = conditions === undefined ? (isWhole ? "Available" : "Progressing") : stateOf(conditions);
-  return [name, state, ready, workload?.image ?? "", messageOf(conditions ?? [])];
+  return { name, state, ready, image: workload?.image ?? "", message: messageOf(conditions ?? []) };
 }
 
 const STATES = ["Degraded", "Progressing", "Available", "Ready"] as const;
@@ -76,7 +91,7 @@ function trueCondition(conditions: readonly Condition[]): Condition | undefined 
   return STATES.map(isTrue).find((condition) => condition !== undefined);
 }
 
-interface NodeRow {
+export interface NodeState {
   readonly name: string;
   readonly isReady: boolean;
   readonly agent: string;
@@ -85,7 +100,7 @@ interface NodeRow {
   readonly addresses: readonly string[];
 }
 
-function nodesOf({ nodes, agentPods, agents, datastore }: StatusFacts): readonly NodeRow[] {
+export function nodeStates({ nodes, agentPods, agents, datastore }: StatusFacts): readonly NodeState[] {
   const versions = new Map(datastore.agents.map(({ node, version }) => [node, version]));
   return nodes.map(({ name, isReady, addresses }) => {
     const pod = agentPods.find((each) => each.node === name);
@@ -104,7 +119,7 @@ function tagOf(pod: AgentPod | undefined): string | undefined {
 }
 
 function nodeRows(facts: StatusFacts) {
-  return nodesOf(facts).map(({ name, isReady, agent, version, restarts, addresses }) => [
+  return nodeStates(facts).map(({ name, isReady, agent, version, restarts, addresses }) => [
     name,
     isReady ? "yes" : "no",
     agent,
@@ -151,7 +166,7 @@ export function clusterStatusJson(facts: StatusFacts, findings: readonly StatusF
       ...(installation === undefined ? {} : { installation: installation.conditions }),
       ...Object.fromEntries(components),
     },
-    nodes: nodesOf(facts),
+    nodes: nodeStates(facts),
     pools: poolsJson(datastore.pools),
     findings,
   };

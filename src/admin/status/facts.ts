@@ -1,5 +1,6 @@
 /** What is installed in a cluster and how it is doing, as `status` finds it. */
 
+import type { Node } from "../../model/node.ts";
 import type { NodeVersion } from "../../upkeep/node-versions.ts";
 import type { ClusterNode } from "../cluster/nodes.ts";
 
@@ -47,12 +48,19 @@ export interface DatastoreState {
   readonly kind: string;
   readonly pools: readonly PoolState[];
   readonly agents: readonly NodeVersion[];
+  /** Those that can be read; absent if the datastore could not be. */
+  readonly nodes?: readonly Node[];
   readonly clusterVersion?: string;
   readonly problem?: string;
 }
 
+/** What somebody with few rights may not see. Nothing is said of it: it may exist. */
+export type StatusPart = "installation" | "operator" | "agents" | "agent pods" | "controllers" | "nodes" | "pools";
+
 export interface StatusFacts {
   readonly toolVersion: string;
+  /** Absent: everything was seen. */
+  readonly unseen?: ReadonlySet<StatusPart>;
   /** Of the Installation `default`; absent if there is none. */
   readonly installation?: { readonly conditions: readonly Condition[] };
   /** Of the components that the operator reports. */

@@ -1,6 +1,7 @@
 /** What the datastore of the network says about pools and releases. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
+import { readEach } from "../../datastore/read-each.ts";
 import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { NODE } from "../../model/kinds.ts";
@@ -13,10 +14,12 @@ import type { DatastoreState, PoolState } from "./facts.ts";
 export async function readDatastoreState(store: Datastore, kind: string): Promise<DatastoreState> {
   const [entry] = (await store.read([WANTED_CLUSTER])).answers[0] ?? [];
   const version = entry && clusterVersion(clusterInformation.read(entry.value, entry.key));
+  const nodes = await readAllEntries(store, NODE.prefix());
   return {
     kind,
     pools: await readPools(store),
-    agents: (await readAllEntries(store, NODE.prefix())).map(nodeVersion),
+    agents: nodes.map(nodeVersion),
+    nodes: readEach(nodes, ({ value, key }) => NODE.codec.read(value, key)).readable,
     ...(version === undefined ? {} : { clusterVersion: version }),
   };
 }

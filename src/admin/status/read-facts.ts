@@ -2,12 +2,13 @@
 import * as v from "valibot";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
+import { isForbidden } from "../../kube/require-ok.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import { podState } from "../cluster/pod-state.ts";
-import type { AgentPod, Condition, DatastoreState, StatusFacts, Workload } from "./facts.ts";
+import type { AgentPod, Condition, DatastoreState, StatusFacts, StatusPart, Workload } from "./facts.ts";
 
 const text = v.optional(v.string(), "");
 const statusShape = v.object({
@@ -49,24 +50,44 @@ const podShape = v.object({
   status: v.optional(v.object({ containerStatuses: v.optional(v.array(v.object({ restartCount: count })), []) }), {}),
 });
 
+export interface StatusMeans {
+  readonly toolVersion: string;
+  readonly datastore: DatastoreState;
+  /** Gets the parts that are forbidden to who asks. Absent: such a refusal is thrown. */
+  readonly unseen?: Set<StatusPart>;
+}
+
 export async function readStatusFacts(
   objects: ClusterObjects,
-  toolVersion: string,
-  datastore: DatastoreState,
+  { toolVersion, datastore, unseen }: StatusMeans,
 ): Promise<StatusFacts> {
   const { nodeAgent, controllers: controllersName, operator: operatorName, product } = identity;
-  const [installation, statuses, operator, agents, nodes] = await Promise.all([
-    objects.read(INSTALLATION_PATH),
-    objects.list(`${OPERATOR_GROUP_PATH}/${product}statuses`),
-    readWorkload(objects, `/apis/apps/v1/namespaces/${operatorName}/deployments/${operatorName}`),
-    findComponent(objects, `daemonsets/${nodeAgent}`),
-    objects.list("/api/v1/nodes"),
+  const seen = async <T>(part: StatusPart, reading: Promise<T>, nothing: T): Promise<T> => {
+    try {
+      return await reading;
+    } catch (failure) {
+      if (unseen === undefined || !isForbidden(failure)) throw failure;
+      unseen.add(part);
+      return nothing;
+    }
+  };
+  const [installation, statuses, operator, agents, nodes, controllers] = await Promise.all([
+    seen("installation", objects.read(INSTALLATION_PATH), undefined),
+    seen("installation", objects.list(`${OPERATOR_GROUP_PATH}/${product}statuses`), []),
+    seen(
+      "operator",
+      readWorkload(objects, `/apis/apps/v1/namespaces/${operatorName}/deployments/${operatorName}`),
+      undefined,
+    ),
+    seen("agents", findComponent(objects, `daemonsets/${nodeAgent}`), undefined),
+    seen("nodes", objects.list("/api/v1/nodes"), []),
+    seen("controllers", findComponent(objects, `deployments/${controllersName}`), undefined),
   ]);
-  const controllers = await findComponent(objects, `deployments/${controllersName}`);
-  const pods = agents && (await podsOf(objects, agents));
+  const pods = agents && (await seen("agent pods", podsOf(objects, agents), []));
   const own = installation && conditionsIn(installation);
   return {
     toolVersion,
+    ...(unseen === undefined ? {} : { unseen }),
     ...(own === undefined ? {} : { installation: own }),
     components: new Map(
       statuses.flatMap((item) => [conditionsIn(item) ?? []].flat()).map((each) => [each.name, each.conditions]),

@@ -37,7 +37,7 @@ async function clusterStatus(context: DatastoreAccess, given: Given): Promise<St
   const facts = await withCluster(context, given, async (client) => {
     const objects = clusterObjects(client, context.signal);
     const datastore = await datastoreOfCluster(objects, context, given);
-    return readStatusFacts(objects, context.version, datastore);
+    return readStatusFacts(objects, { toolVersion: context.version, datastore });
   });
   const findings = clusterFindings(facts);
   return {

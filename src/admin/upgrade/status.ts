@@ -9,11 +9,9 @@ import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
 export async function run(context: ClusterAccess & Clock, given: Given): Promise<ExitCode> {
-  const { ledger, holder } = await withCluster(context, given, async (client) => {
-    const objects = clusterObjects(client, context.signal);
-    const store = await LedgerStore.open(objects, async () => {});
-    return { ledger: store.current, holder: await leaseHolder(objects, context.now()) };
-  });
+  const { ledger, holder } = await withCluster(context, given, (client) =>
+    readUpgrade(clusterObjects(client, context.signal), context.now()),
+  );
   if (wantsJson(given)) {
     const { notes: _, ...shown } = ledger ?? { phase: "none", notes: {} };
     const locked = ledger && lockedByUpgrade(ledger);
@@ -25,6 +23,24 @@ export async function run(context: ClusterAccess & Clock, given: Given): Promise
     context.stdout(statusText(ledger, { holder, lines, page: stdoutPage(context) }));
   }
   return EXIT_OK;
+}
+
+export interface UpgradeFacts {
+  /** Absent: there was no upgrade in this cluster. */
+  readonly ledger?: Ledger;
+  /** Who carries it out. */
+  readonly holder?: Holder;
+}
+
+export async function readUpgrade(objects: ClusterObjects, now: Date): Promise<UpgradeFacts> {
+  const { current } = await LedgerStore.open(objects, async () => {});
+  const holder = await leaseHolder(objects, now);
+  return { ...(current === undefined ? {} : { ledger: current }), ...(holder === undefined ? {} : { holder }) };
+}
+
+/** `not complete; continue: …`, or who carries it out. */
+export function upgradeStateText(ledger: Ledger, holder: Holder | undefined): string {
+  return holder?.isAlive ? holderText(holder) : phaseText(ledger);
 }
 
 interface Holder {
@@ -74,7 +90,7 @@ function statusText(
   const { run, from, to, startedAt, endedAt, steps } = ledger;
   const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
   return [
-    `Upgrade ${run} from ${from} to ${to}: ${holder?.isAlive ? holderText(holder) : phaseText(ledger)}`,
+    `Upgrade ${run} from ${from} to ${to}: ${upgradeStateText(ledger, holder)}`,
     ...(holder === undefined || holder.isAlive
       ? []
       : [`${holder.identity} has not reported since ${holder.renewedAt}`]),

@@ -9,6 +9,7 @@ import { decodeConfiguration, decodeReservation } from "../../../ipam/records.ts
 import { IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../../model/keys.ts";
 import { profile } from "../../../model/profile.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../../model/workload-endpoint.ts";
+import type { Clock } from "../../main/context.ts";
 import { allocationsOf } from "../blocks.ts";
 import { describeUnreadable, isUncertain, type UnreadableRecord } from "../unreadable-records.ts";
 import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "./leaks-and-duplicates.ts";
@@ -63,11 +64,26 @@ export async function checkOnce(
   };
 }
 
+const RECHECK_DELAY_MILLISECONDS = 200;
+
+/** A single check may report operations in progress, since it reads the datastore in pages. */
+export async function checkTwice(
+  store: Datastore,
+  { now, wait }: Pick<Clock, "now" | "wait">,
+  graceMilliseconds: number,
+): Promise<Checked> {
+  const first = await checkOnce(store, { now: now(), graceMilliseconds });
+  if (first.findings.length === 0) return first;
+  await wait(RECHECK_DELAY_MILLISECONDS);
+  const second = await checkOnce(store, { now: now(), graceMilliseconds });
+  return { ...second, findings: confirmedFindings(first.findings, second.findings) };
+}
+
 /**
  * The findings of both checks: what only one of them found was an operation in progress.
  * Unreadable records need no confirmation: those of the second check count.
  */
-export function confirmedFindings(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
+function confirmedFindings(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
   const seen = new Set(first.map(identityOf));
   return second.filter((finding) => finding.kind === "record-unreadable" || seen.has(identityOf(finding)));
 }

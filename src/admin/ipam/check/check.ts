@@ -15,7 +15,7 @@ import { formatTable } from "../../terminal/table.ts";
 import { allocatorFor } from "../allocator.ts";
 import { type Allocation, allocationsOf } from "../blocks.ts";
 import { readClusterState } from "../cluster-state.ts";
-import { type Checked, checkOnce, confirmedFindings, type Finding, missingFindings } from "./check-once.ts";
+import { type Checked, checkOnce, checkTwice, type Finding, missingFindings } from "./check-once.ts";
 import { USUAL_GRACE_MILLISECONDS } from "./leaks-and-duplicates.ts";
 import { listedAddresses } from "./listed-addresses.ts";
 import { repair } from "./repair.ts";
@@ -73,8 +73,6 @@ interface ContainerGone {
   readonly message: string;
   readonly address: string;
 }
-
-const RECHECK_DELAY_MILLISECONDS = 200;
 
 async function examine(
   store: Datastore,
@@ -169,15 +167,6 @@ async function judgeHost(
     const message = `Address ${describeNodeAllocation(allocation)} is leaked: ${reason}`;
     return { kind: "container-gone", severity: "unfinished", message, address, fixed: done.has(address) };
   });
-}
-
-/** A single check may report operations in progress, since it reads the datastore in pages. */
-async function checkTwice(store: Datastore, context: Clock, graceMilliseconds: number): Promise<Checked> {
-  const first = await checkOnce(store, { now: context.now(), graceMilliseconds });
-  if (first.findings.length === 0) return first;
-  await context.wait(RECHECK_DELAY_MILLISECONDS);
-  const second = await checkOnce(store, { now: context.now(), graceMilliseconds });
-  return { ...second, findings: confirmedFindings(first.findings, second.findings) };
 }
 
 function print({ counts, findings, allocations, note, young }: Report, context: Call & Terminal, given: Given): void {

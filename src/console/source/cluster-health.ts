@@ -1,0 +1,187 @@
+/** One page of health of a cluster, from what was read of it. Pure. */
+import { clusterFindings } from "../../admin/status/cluster-findings.ts";
+import { componentStates, nodeStates } from "../../admin/status/cluster-report.ts";
+import type { StatusFacts, StatusPart } from "../../admin/status/facts.ts";
+import type { StatusFinding } from "../../admin/status/finding.ts";
+import { type UpgradeFacts, upgradeStateText } from "../../admin/upgrade/status.ts";
+import { counted } from "../../counted.ts";
+import { identity } from "../../identity.ts";
+import type { Node } from "../../model/node.ts";
+import { recordedTunnelAddress, TUNNEL_ADDRESSES } from "../../model/tunnel-address.ts";
+import { isUnfinished, type Ledger } from "../../upgrade/engine/ledger.ts";
+import type { Health, HealthNode, HealthPart, State, UpgradeProgress } from "../api/health.ts";
+import { gravest, gravestFirst, problemOf } from "./health-words.ts";
+
+export interface IpamState {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  readonly findings: readonly { readonly severity: string; readonly message: string }[];
+}
+
+export interface ClusterHealthFacts {
+  readonly status: StatusFacts;
+  /** Absent: the reader may not see all records that it takes, or it was not searched yet. */
+  readonly ipam?: IpamState;
+  /** Absent: there is none, or the reader may not see it. */
+  readonly upgrade?: UpgradeFacts;
+  /** What else the reader may not see, in words. */
+  readonly hidden: readonly string[];
+  readonly now: Date;
+}
+
+export function clusterHealth({ status, ipam, upgrade, hidden, now }: ClusterHealthFacts): Health {
+  const at = now.getTime();
+  const findings = [...clusterFindings(status).filter(isAboutCluster), ...ipamFindings(ipam)];
+  const nodes = nodesOf(status, findings, at);
+  const names = new Set(nodes.map(({ name }) => `node ${name}`));
+  const problems = findings.filter(({ subject }) => !names.has(subject)).map((finding) => problemOf(finding));
+  const parts = [...componentParts(status, at), ...recordParts(status, ipam, at)];
+  const progress = upgrade?.ledger && progressOf(upgrade.ledger, upgrade, now);
+  const states = [...parts, ...nodes, ...problems].map(({ state }) => state);
+  return {
+    ...{ at, state: gravest(states), parts, nodes: [...nodes], problems: [...gravestFirst(problems)] },
+    ...(progress === undefined ? {} : { upgrade: progress }),
+    hidden: [...new Set([...unseenTexts(status), ...hidden])].toSorted(),
+  };
+}
+
+/** The console is of the cluster's release; a tool of another one is a matter of who calls it. */
+function isAboutCluster({ subject }: StatusFinding): boolean {
+  return subject !== identity.adminTool;
+}
+
+const UNSEEN: Readonly<Record<StatusPart, string>> = {
+  installation: "the Installation and the state of its components",
+  operator: "the operator",
+  agents: "the DaemonSet of node agents",
+  "agent pods": "pods of node agents",
+  controllers: "the controllers",
+  nodes: "nodes",
+  pools: "IP pools",
+};
+
+function unseenTexts({ unseen = new Set() }: StatusFacts): readonly string[] {
+  return [...unseen].map((part) => UNSEEN[part]);
+}
+
+const COMPONENT_STATES: Readonly<Record<string, State>> = {
+  Available: "ok",
+  Ready: "ok",
+  Progressing: "warning",
+  Degraded: "failed",
+};
+
+function componentParts(status: StatusFacts, knownAt: number): readonly HealthPart[] {
+  return componentStates(status).map(({ name, state, ready, message }) => {
+    const [own, wanted] = ready.split("/");
+    const pods = ready === "" ? "" : `${own} of ${wanted} ready`;
+    const detail = [pods, message === "" && pods === "" ? state.toLowerCase() : message].filter((text) => text !== "");
+    const isNone = own === "0" && wanted !== "0";
+    return {
+      name,
+      state: isNone ? "failed" : (COMPONENT_STATES[state] ?? "unknown"),
+      detail: detail.join("; "),
+      knownAt,
+    };
+  });
+}
+
+function recordParts(status: StatusFacts, ipam: IpamState | undefined, at: number): readonly HealthPart[] {
+  const { kind, problem, clusterVersion, pools } = status.datastore;
+  const release = clusterVersion === undefined ? "" : `, release ${clusterVersion}`;
+  const datastore: HealthPart = {
+    ...{ name: "datastore", state: problem === undefined ? "ok" : "failed", knownAt: at },
+    detail: problem ?? `${kind}${release}`,
+  };
+  const isUnseen = problem !== undefined || status.unseen?.has("pools") === true;
+  const used = pools.reduce((sum, pool) => sum + pool.used, 0n);
+  const addresses: HealthPart = {
+    ...{ name: "addresses", state: "ok", knownAt: at },
+    detail: `${counted(pools.length, "pool")}, ${used} in use`,
+  };
+  const leaks: readonly HealthPart[] =
+    ipam === undefined
+      ? []
+      : [
+          {
+            ...{
+              name: "address records",
+              knownAt: ipam.at,
+              state: gravest(["ok", ...ipamFindings(ipam).map(({ state }) => state)]),
+            },
+            detail: ipam.findings.length === 0 ? "no leaks" : counted(ipam.findings.length, "problem"),
+          },
+        ];
+  return [datastore, ...(isUnseen ? [] : [addresses]), ...leaks];
+}
+
+function ipamFindings(ipam: IpamState | undefined): readonly StatusFinding[] {
+  const [first] = ipam?.findings.toSorted((left, right) => left.severity.localeCompare(right.severity)) ?? [];
+  if (ipam === undefined || first === undefined) return [];
+  const count = ipam.findings.length;
+  const message = count === 1 ? first.message : `${counted(count, "problem")}, for example: ${first.message}`;
+  const state = first.severity === "corrupt" ? "failed" : "warning";
+  return [{ state, subject: "address records", message, remedy: `${identity.adminTool} ipam check` }];
+}
+
+function nodesOf(status: StatusFacts, findings: readonly StatusFinding[], at: number): readonly HealthNode[] {
+  const records = new Map(status.datastore.nodes?.map((node) => [node.metadata.name, node]));
+  const found = Map.groupBy(findings, ({ subject }) => subject);
+  const heard = new Map(status.nodes.map(({ name, isReady, heardAt }) => [name, isReady ? at : (heardAt ?? at)]));
+  const seesAgents = status.agents !== undefined && status.unseen?.has("agent pods") !== true;
+  return nodeStates(status).map(({ name, isReady, agent, version, addresses }) => {
+    const record = records.get(name);
+    const problems = (found.get(`node ${name}`) ?? []).map((finding) => problemOf(finding, { withoutSubject: true }));
+    const own = isReady ? (seesAgents ? "ok" : "unknown") : "failed";
+    return {
+      ...{ name, version: version === "unknown" ? "" : version, addresses: [...addresses] },
+      state: problems.length === 0 ? own : gravest(problems.map(({ state }) => state)),
+      agent: seesAgents ? agent : "",
+      tunnel: record === undefined ? "" : tunnelWords(record),
+      bgp: record === undefined ? "" : bgpWords(record),
+      knownAt: heard.get(name) ?? at,
+      problems: [...gravestFirst(problems)],
+    };
+  });
+}
+
+function tunnelWords({ spec }: Node): string {
+  const tunnels = TUNNEL_ADDRESSES.flatMap(({ kind, title }) => {
+    const address = recordedTunnelAddress(spec, kind);
+    return address === undefined ? [] : [`${title.replace(/^IPv6 | tunnel$/g, "")} ${address}`];
+  });
+  const { interfaceIPv4Address: own4, interfaceIPv6Address: own6 } = spec.wireguard ?? {};
+  return [
+    ...tunnels,
+    ...[own4, own6].flatMap((address) => (address === undefined ? [] : [`WireGuard ${address}`])),
+  ].join(", ");
+}
+
+/** What is recorded; sessions are known on the node alone. */
+function bgpWords({ spec: { bgp } }: Node): string {
+  return bgp?.asNumber === undefined ? "" : `AS ${bgp.asNumber}`;
+}
+
+/** A complete one is shown for this long. */
+const SHOWN_MILLISECONDS = 86_400_000;
+
+const STEP_STATES = {
+  pending: "waiting",
+  running: "running",
+  done: "done",
+  "rolling-back": "running",
+  "rolled-back": "waiting",
+} as const;
+
+function progressOf(ledger: Ledger, { holder }: UpgradeFacts, now: Date): UpgradeProgress | undefined {
+  const { from, to, endedAt, steps } = ledger;
+  if (!isUnfinished(ledger) && now.getTime() - Date.parse(endedAt ?? "") > SHOWN_MILLISECONDS) return undefined;
+  return {
+    ...{ from, to, state: upgradeStateText(ledger, holder) },
+    steps: steps.map(({ name, state, problem, startedAt, endedAt: ended }) => ({
+      name,
+      state: problem === undefined ? STEP_STATES[state] : "failed",
+      detail: problem ?? (state === "rolled-back" ? "rolled back" : (ended ?? startedAt ?? "")),
+    })),
+  };
+}

@@ -1,0 +1,217 @@
+import { describe, expect, test } from "bun:test";
+import * as v from "valibot";
+import { ALLOWED, DENIED, WELL as FLOWS_WELL } from "../../../test/support/imitated-flows.ts";
+import { nodeChange, poolChange, seed } from "../../../test/support/ipam.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
+import {
+  EVERYTHING,
+  type ReadersCluster,
+  type Role,
+  type Rule,
+  readersCluster,
+} from "../../../test/support/readers.ts";
+import { openKube } from "../../datastore/kube/open.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import type { FlowAnswer } from "../../flows/flow-answer.ts";
+import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { healthSchema } from "../api/health.ts";
+import { TokenRefused } from "../source.ts";
+import { clusterSources } from "./cluster-source.ts";
+
+const { systemNamespace: SYSTEM, nodeAgent, controllers, operator, product } = identity;
+const NOW = new Date("2026-01-02T03:04:05Z");
+const { signal } = new AbortController();
+
+const OBJECTS: readonly (readonly [collection: string, object: object])[] = [
+  ["/api/v1/namespaces", { metadata: { name: "shop" } }],
+  ["/api/v1/namespaces", { metadata: { name: "bank" } }],
+  ["/api/v1/nodes", node("one")],
+  ["/api/v1/nodes", node("two")],
+  [`/apis/apps/v1/namespaces/${SYSTEM}/daemonsets`, workload(nodeAgent, { desiredNumberScheduled: 2, numberReady: 2 })],
+  [`/apis/apps/v1/namespaces/${SYSTEM}/deployments`, workload(controllers, { readyReplicas: 1 })],
+  [`/apis/apps/v1/namespaces/${operator}/deployments`, workload(operator, { readyReplicas: 1 })],
+  [
+    `/apis/${apiVersionOf(OPERATOR_API)}/installations`,
+    { metadata: { name: "default" }, status: { conditions: [ready()] } },
+  ],
+  [
+    `/apis/${apiVersionOf(OPERATOR_API)}/${product}statuses`,
+    { metadata: { name: "node" }, status: { conditions: [ready()] } },
+  ],
+  [`/api/v1/namespaces/${SYSTEM}/pods`, agentPod("a", "one")],
+  [`/api/v1/namespaces/${SYSTEM}/pods`, agentPod("b", "two")],
+];
+
+function ready(): object {
+  return { type: "Ready", status: "True", reason: "", message: "" };
+}
+
+function node(name: string): object {
+  const conditions = [{ ...ready(), lastHeartbeatTime: "2026-01-02T03:00:00Z" }];
+  return { metadata: { name }, status: { conditions, addresses: [{ type: "InternalIP", address: "192.0.2.1" }] } };
+}
+
+function workload(name: string, status: object): object {
+  const template = { spec: { containers: [{ image: "registry.example/vendor:v9" }] } };
+  return { metadata: { name, namespace: SYSTEM }, spec: { replicas: 1, template }, status };
+}
+
+function agentPod(name: string, nodeName: string): object {
+  const status = {
+    phase: "Running",
+    podIPs: [{ ip: "192.0.2.1" }],
+    conditions: [ready()],
+    containerStatuses: [{ restartCount: 0 }],
+  };
+  const labels = { "app.kubernetes.io/name": nodeAgent };
+  return {
+    metadata: { name, namespace: SYSTEM, labels },
+    spec: { nodeName, hostNetwork: true, containers: [{ image: "x:v9" }] },
+    status,
+  };
+}
+
+async function cluster(readers: Readonly<Record<string, Role>>, flows?: (path: string) => readonly FlowAnswer[]) {
+  const api = startFakeApi({ watchList: "refused" });
+  for (const [path, object] of OBJECTS) api.respond({ method: "POST", path, body: JSON.stringify(object) });
+  const store = await openKube({}, { openClient: async () => api.connect() });
+  await seed(store, poolChange("blue", "10.0.0.0/24"));
+  return readersCluster(api, readers, flows);
+}
+
+function reader(...rules: readonly Rule[]): Role {
+  return { user: "system:serviceaccount:shop:reader", rules };
+}
+
+const ADMIN: Role = { user: "admin", rules: EVERYTHING };
+
+function open(readers: ReadersCluster, token = "reader", more: { readonly etcd?: ReturnType<typeof openMemory> } = {}) {
+  const { openClient } = readers;
+  const means = { version: "v1.0.0", server: {}, now: () => NOW, wait: async () => {}, openClient, ...more };
+  return clusterSources(means)(token, signal);
+}
+
+describe("login", () => {
+  test("is by a token that the API server accepts; it comes with every request and is in no message", async () => {
+    const readers = await cluster({ reader: ADMIN });
+    const source = await open(readers);
+
+    expect(source.user).toBe("admin");
+    await source.health(signal);
+    expect(readers.requests.every((line) => line.startsWith("reader "))).toBe(true);
+    const refused = open(readers, "not-a-token-of-anybody");
+    await expect(refused).rejects.toBeInstanceOf(TokenRefused);
+    await expect(refused).rejects.not.toThrow("not-a-token-of-anybody");
+  });
+
+  test("refuses what cannot be a token before it is sent", async () => {
+    const readers = await cluster({});
+    for (const text of ["", "two words", "line\nbreak", "x".repeat(20_000)])
+      await expect(open(readers, text)).rejects.toBeInstanceOf(TokenRefused);
+    expect(readers.requests).toEqual([]);
+  });
+
+  test("rights are another text if the reader may see less, and a token that was revoked is refused", async () => {
+    const readers = await cluster({ reader: ADMIN });
+    const source = await open(readers);
+    const before = await source.rights(signal);
+
+    expect(await source.rights(signal)).toBe(before);
+    readers.roles.set("reader", { ...ADMIN, rules: [{ resources: ["nodes", "ippools"] }] });
+    expect(await source.rights(signal)).not.toBe(before);
+    readers.roles.delete("reader");
+    await expect(source.rights(signal)).rejects.toBeInstanceOf(TokenRefused);
+    await expect(source.health(signal)).rejects.toThrow();
+  });
+});
+
+describe("health", () => {
+  test("shows nodes, components, datastore and addresses to who may see all", async () => {
+    const source = await open(await cluster({ reader: ADMIN }));
+    const health = await source.health(signal);
+
+    expect(v.parse(healthSchema, health)).toEqual(health);
+    expect(health.hidden).toEqual([]);
+    expect(health.parts.map(({ name, state, detail }) => [name, state, detail])).toEqual([
+      ["operator", "ok", "1 of 1 ready"],
+      ["installation", "ok", "ready"],
+      ["controllers", "ok", "1 of 1 ready"],
+      ["node", "ok", "2 of 2 ready"],
+      ["datastore", "ok", "kubernetes"],
+      ["addresses", "ok", "1 pool, 0 in use"],
+      ["address records", "ok", "no leaks"],
+    ]);
+    expect(health.nodes.map(({ name, state, agent }) => [name, state, agent])).toEqual([
+      ["one", "ok", "ready"],
+      ["two", "ok", "ready"],
+    ]);
+  });
+
+  test("of who may see one namespace has nothing of the cluster, not even a finding or a count", async () => {
+    const source = await open(await cluster({ reader: reader({ resources: ["pods"], namespaces: ["shop"] }) }));
+    const health = await source.health(signal);
+
+    expect([health.nodes, health.problems, health.upgrade]).toEqual([[], [], undefined]);
+    expect(health.parts.map(({ name }) => name)).toEqual(["datastore"]);
+    expect(health.hidden).toContain("nodes");
+    expect(health.hidden).toContain("IP pools");
+    expect(JSON.stringify(health)).not.toMatch(/"(one|two|blue)"|10\.0\.0/);
+  });
+
+  test("does not take what is hidden for missing", async () => {
+    const rules = [{ resources: ["nodes", "installations", `${product}statuses`] }];
+    const { problems, nodes, hidden } = await (await open(await cluster({ reader: reader(...rules) }))).health(signal);
+
+    expect(problems).toEqual([]);
+    expect(nodes.map(({ state, agent }) => [state, agent])).toEqual([
+      ["unknown", ""],
+      ["unknown", ""],
+    ]);
+    expect(hidden).toContain("the operator");
+  });
+
+  test("of etcd, whose records the console reads itself, shows what the reader may list of each kind", async () => {
+    const etcd = openMemory();
+    await seed(etcd, poolChange("blue", "10.0.0.0/24"), nodeChange("one"));
+    const few = await open(await cluster({ reader: reader({ resources: ["nodes"] }) }), "reader", { etcd });
+    const health = await few.health(signal);
+
+    expect(health.parts.map(({ name, detail }) => [name, detail])).toEqual([["datastore", "etcd"]]);
+    expect(JSON.stringify(health)).not.toContain("blue");
+    const all = await open(await cluster({ reader: ADMIN }), "reader", { etcd });
+    expect((await all.health(signal)).parts.map(({ detail }) => detail)).toContain("1 pool, 0 in use");
+  });
+});
+
+describe("flows", () => {
+  const answers: readonly FlowAnswer[] = [{ flow: ALLOWED }, { flow: DENIED }, FLOWS_WELL];
+
+  test("are those that the API of flows gives this reader", async () => {
+    const paths: string[] = [];
+    const readers = await cluster({ reader: ADMIN }, (path) => {
+      paths.push(path);
+      return answers;
+    });
+    const source = await open(readers);
+
+    expect(await Array.fromAsync(source.flows({ last: 10 }, false, signal))).toEqual([...answers]);
+    expect(await Array.fromAsync(source.explanation("n1-2", signal))).toEqual([...answers]);
+    expect(paths.map((path) => path.split("/").at(-1))).toEqual(["flows", "explanation"]);
+  });
+
+  test("of who may not read all are asked for in the namespace of the question, or of the service account", async () => {
+    const paths: string[] = [];
+    const role = reader({ resources: ["flows"], namespaces: ["shop"] });
+    const readers = await cluster({ reader: role }, (path) => {
+      paths.push(path);
+      return answers;
+    });
+    const source = await open(readers);
+
+    await Array.fromAsync(source.flows({}, false, signal));
+    await Array.fromAsync(source.flows({ namespace: "shop" }, true, signal));
+    expect(paths.every((path) => path.endsWith("/namespaces/shop/flows"))).toBe(true);
+    expect(paths.length).toBe(2);
+    await expect(Array.fromAsync(source.flows({ namespace: "bank" }, false, signal))).rejects.toThrow("403");
+  });
+});

@@ -1,0 +1,230 @@
+/**
+ * A cluster as the reader with one token may see it. Every request to the API server carries that token and nothing else; it goes
+ * nowhere else. Records of etcd, which only the console itself can read, are filtered by what the API server says of the reader.
+ */
+
+import { answersOfCluster } from "../../admin/flows/flow-access.ts";
+import { checkTwice } from "../../admin/ipam/check/check-once.ts";
+import { USUAL_GRACE_MILLISECONDS } from "../../admin/ipam/check/leaks-and-duplicates.ts";
+import type { Clock } from "../../admin/main/context.ts";
+import type { StatusPart } from "../../admin/status/facts.ts";
+import { readDatastoreState } from "../../admin/status/read-datastore.ts";
+import { readStatusFacts } from "../../admin/status/read-facts.ts";
+import { readUpgrade, type UpgradeFacts } from "../../admin/upgrade/status.ts";
+import type { KubeAccess } from "../../config/kube-access.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { openKube } from "../../datastore/kube/open.ts";
+import { unlessStopped } from "../../datastore/unless-stopped.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
+import type { FlowAnswer } from "../../flows/flow-answer.ts";
+import { type FlowQuery, parametersOf } from "../../flows/flow-query.ts";
+import type { FlowPath } from "../../flows/flow-request.ts";
+import { PRODUCT_API } from "../../identity.ts";
+import type { KubeClient, KubeLines } from "../../kube/api.ts";
+import { clusterObjects } from "../../kube/objects.ts";
+import { isForbidden, statusOfRefusal } from "../../kube/require-ok.ts";
+import type { Health } from "../api/health.ts";
+import { type ConsoleSource, type OpenSource, TokenRefused } from "../source.ts";
+import { clusterHealth, type IpamState } from "./cluster-health.ts";
+import { type Attributes, type Reader, ReaderRights, readerOf } from "./reader.ts";
+import { type StoreAccess, type VisibleStore, visibleStore } from "./visible-store.ts";
+
+export interface ClusterSourceMeans extends Pick<Clock, "now" | "wait"> {
+  /** Of the console. */
+  readonly version: string;
+  /** Where the API server is and who has signed its certificate: without any credentials. */
+  readonly server: KubeAccess;
+  openClient(access: KubeAccess): Promise<KubeClient & KubeLines>;
+  /** Of a cluster with etcd as its datastore: what all readers share. Absent: the datastore is Kubernetes. */
+  readonly etcd?: Datastore;
+}
+
+export function clusterSources(means: ClusterSourceMeans): OpenSource {
+  return async (token, signal) => {
+    // A token with other characters cannot be sent, and the failure would repeat it.
+    if (!TOKEN.test(token)) throw new TokenRefused("Cannot log in: the text is not a token", { details: TOKEN_ADVICE });
+    const client = await means.openClient({ ...means.server, token });
+    try {
+      const reader = await unlessStopped(readerOf(client, signal), signal);
+      return await ClusterSource.open(means, client, reader);
+    } catch (failure) {
+      await client.close();
+      throw failure;
+    }
+  };
+}
+
+const TOKEN = /^[\x21-\x7e]{1,16384}$/;
+const TOKEN_ADVICE = "create one with: kubectl create token SERVICEACCOUNT --namespace NAMESPACE";
+
+/** Searching all records for leaks costs more than the rest of health. */
+const IPAM_MILLISECONDS = 60_000;
+
+class ClusterSource implements ConsoleSource {
+  private readonly readerRights: ReaderRights;
+  private ipam: { readonly at: number; readonly found: Promise<IpamState | undefined> } | undefined;
+
+  private constructor(
+    private readonly means: ClusterSourceMeans,
+    private readonly client: KubeClient & KubeLines,
+    private readonly reader: Reader,
+    private readonly access: StoreAccess,
+  ) {
+    this.readerRights = new ReaderRights(client, reader, means.now);
+  }
+
+  static async open(means: ClusterSourceMeans, client: KubeClient & KubeLines, reader: Reader): Promise<ClusterSource> {
+    const { etcd } = means;
+    const access: StoreAccess =
+      etcd === undefined
+        ? { decides: "store", store: await openKube({}, { openClient: async () => client }) }
+        : { decides: "rights", store: etcd };
+    return new ClusterSource(means, client, reader, access);
+  }
+
+  get user(): string {
+    return this.reader.user;
+  }
+
+  async rights(signal: AbortSignal): Promise<string> {
+    const reader = await unlessStopped(readerOf(this.client, signal), signal);
+    const rights = new ReaderRights(this.client, reader, this.means.now);
+    const [namespaces, ...allowed] = await unlessStopped(
+      Promise.all([rights.namespaces(), ...WATCHED_RIGHTS.map((each) => rights.may(each))]),
+      signal,
+    );
+    return JSON.stringify([reader, allowed, namespaces]);
+  }
+
+  async health(signal: AbortSignal): Promise<Health> {
+    const { means } = this;
+    const store = this.visible();
+    const objects = clusterObjects(this.client, signal);
+    const unseen = new Set<StatusPart>();
+    const [datastore, upgrade, ipam] = await unlessStopped(
+      Promise.all([this.datastoreState(store), this.upgradeIfSeen(objects), this.ipamState()]),
+      signal,
+    );
+    if (store.hidden.some((text) => text === POOLS_TEXT || text === BLOCKS_TEXT)) unseen.add("pools");
+    const status = await readStatusFacts(objects, { toolVersion: means.version, datastore, unseen });
+    return clusterHealth({
+      ...{ status, now: means.now() },
+      ...(ipam === undefined ? {} : { ipam }),
+      ...(upgrade === undefined ? {} : { upgrade }),
+      hidden: [...store.hidden, ...(upgrade === undefined ? ["the progress of upgrades"] : [])],
+    });
+  }
+
+  flows(query: FlowQuery, follow: boolean, signal: AbortSignal): AsyncIterable<FlowAnswer> {
+    const parameters = Object.fromEntries(parametersOf(query));
+    return this.answers("flows", { ...parameters, ...(follow ? { follow: "true" } : {}) }, signal);
+  }
+
+  explanation(id: string, signal: AbortSignal): AsyncIterable<FlowAnswer> {
+    return this.answers("explanation", { id }, signal);
+  }
+
+  async pools(): Promise<never> {
+    throw new PluginError("internal", "Cannot show addresses: not built yet");
+  }
+
+  // biome-ignore lint/correctness/useYield: not built yet.
+  async *poolMap(): AsyncIterable<never> {
+    await this.pools();
+  }
+
+  async address(): Promise<never> {
+    return this.pools();
+  }
+
+  async draft(): Promise<never> {
+    return this.pools();
+  }
+
+  async applyDraft(): Promise<never> {
+    return this.pools();
+  }
+
+  /** Closes the datastore of Kubernetes, which shares its connection; never that of all readers. */
+  async close(): Promise<void> {
+    if (this.access.decides === "store") await this.access.store.close();
+    await this.client.close();
+  }
+
+  /** Who may not read the flows of all namespaces, is shown those of the one that they ask for, or of their service account. */
+  private async *answers(
+    path: FlowPath,
+    parameters: Readonly<Record<string, string>>,
+    stop: AbortSignal,
+  ): AsyncIterable<FlowAnswer> {
+    const { namespace } = parameters;
+    const [own] = namespace === undefined ? await this.readerRights.namespaces() : [namespace];
+    yield* answersOfCluster(this.client, { path, parameters, stop }, own);
+  }
+
+  private visible(): VisibleStore {
+    return visibleStore(this.access, this.readerRights);
+  }
+
+  private get kind(): string {
+    return this.access.decides === "store" ? "kubernetes" : "etcd";
+  }
+
+  /** A datastore that cannot be read is reported, and the rest of health with it. */
+  private async datastoreState(store: VisibleStore) {
+    try {
+      return await readDatastoreState(store, this.kind);
+    } catch (failure) {
+      if (isRefusedToken(failure)) throw failure;
+      return { kind: this.kind, pools: [], agents: [], problem: describeFailure(failure) };
+    }
+  }
+
+  private async upgradeIfSeen(objects: ReturnType<typeof clusterObjects>): Promise<UpgradeFacts | undefined> {
+    try {
+      return await readUpgrade(objects, this.means.now());
+    } catch (failure) {
+      if (isForbidden(failure)) return undefined;
+      throw failure;
+    }
+  }
+
+  /** `undefined`: the reader may not see all that it takes to tell a leak from what they may not see. */
+  private ipamState(): Promise<IpamState | undefined> {
+    const at = this.means.now().getTime();
+    if (this.ipam !== undefined && at - this.ipam.at < IPAM_MILLISECONDS) return this.ipam.found;
+    const ipam = { at, found: this.findIpamProblems(at) };
+    this.ipam = ipam;
+    ipam.found.catch(() => {
+      if (this.ipam === ipam) this.ipam = undefined;
+    });
+    return ipam.found;
+  }
+
+  private async findIpamProblems(at: number): Promise<IpamState | undefined> {
+    const store = this.visible();
+    try {
+      const { findings } = await checkTwice(store, this.means, USUAL_GRACE_MILLISECONDS);
+      return store.hidden.length > 0 ? undefined : { at, findings };
+    } catch (failure) {
+      // Of a datastore that cannot be read, health says why.
+      if (isRefusedToken(failure)) throw failure;
+      return undefined;
+    }
+  }
+}
+
+function isRefusedToken(failure: unknown): boolean {
+  return failure instanceof TokenRefused || statusOfRefusal(failure) === 401;
+}
+
+const POOLS_TEXT = "IP pools";
+const BLOCKS_TEXT = "blocks of addresses";
+
+/** What decides about the views: if one of them changes, what is shown may not be shown any more. */
+const WATCHED_RIGHTS: readonly Attributes[] = [
+  ...["pods", "nodes"].map((resource) => ({ verb: "list", group: "", resource }) as const),
+  ...["ippools", "ipamblocks", "workloadendpoints", "networkpolicies", "globalnetworkpolicies"].map(
+    (resource) => ({ verb: "list", group: PRODUCT_API.group, resource }) as const,
+  ),
+];
