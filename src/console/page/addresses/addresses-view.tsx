@@ -1,0 +1,3 @@
+export function AddressesView() {
+  return <h1>Addresses</h1>;
+}

@@ -1,0 +1,3 @@
+export function FlowsView() {
+  return <h1>Flows</h1>;
+}
