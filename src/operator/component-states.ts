@@ -5,6 +5,7 @@ import type { IPPool } from "../model/ip-pool.ts";
 import { formatProblems, type Problem } from "../model/problem.ts";
 import type { EffectiveInstallation } from "../release/installation/effective-installation.ts";
 import type { LiveObject } from "../release/live-object.ts";
+import { CONSOLE } from "../release/workloads/names.ts";
 import { AVAILABLE, type ComponentState, degraded, progressing } from "./conditions.ts";
 import { type FollowedSnapshot, type Namespaces, objectNamed, objectsOf } from "./followed-objects.ts";
 import { workloadState } from "./workload-state.ts";
@@ -12,13 +13,16 @@ import { workloadState } from "./workload-state.ts";
 export interface WorkloadStates {
   readonly node: ComponentState;
   readonly controllers: ComponentState;
+  /** Absent: there is none, and none is to be. */
+  readonly console?: ComponentState;
 }
 
-/** `latest` returns what is known of an object besides the snapshot. */
+/** `latest` returns what is known of an object besides the snapshot. `console`: absent if the Installation does not tell. */
 export function workloadStates(
   snapshot: FollowedSnapshot,
   { components }: Namespaces,
   latest: (object: LiveObject) => LiveObject,
+  { console: consoleMode }: { readonly console?: "Enabled" | "Disabled" } = {},
 ): WorkloadStates {
   const surroundings = { pods: objectsOf(snapshot, "pods"), nodes: objectsOf(snapshot, "nodes") };
   const stateOf = (row: "daemonsets" | "deployments", name: string) => {
@@ -26,9 +30,12 @@ export function workloadStates(
     if (workload !== undefined) return workloadState(latest(workload), surroundings);
     return progressing("ResourceNotReady", `${components}/${name} does not exist yet`);
   };
+  const place = { namespace: components, name: CONSOLE };
+  const hasConsole = consoleMode ?? (objectNamed(snapshot, "deployments", place) && "Enabled");
   return {
     node: stateOf("daemonsets", identity.nodeAgent),
     controllers: stateOf("deployments", identity.controllers),
+    ...(hasConsole === "Enabled" ? { console: stateOf("deployments", CONSOLE) } : {}),
   };
 }
 

@@ -71,7 +71,8 @@ export async function install(options: PassOptions, { snapshot, installation }: 
   if (effective.admissionPolicies.chosenAddresses && servesPolicies(options.serverVersion()))
     await enterAnnotationUsers(options, snapshot, effective);
   await applyAll(options, { snapshot, installation: prepared }, objects);
-  const workloads = workloadStates(snapshot, namespaces, latest);
+  const { mode } = effective.console;
+  const workloads = workloadStates(snapshot, namespaces, latest, { console: mode });
   const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");
   return {
     installation: prepared,
@@ -80,6 +81,7 @@ export async function install(options: PassOptions, { snapshot, installation }: 
       ...workloads,
       ippools: isWaiting ? LOCKED : poolsState(effective, pools, problems),
     },
+    without: mode === "Enabled" ? [] : ["console"],
     status: {
       computed: completed.computed,
       mtu: effective.network.mtu,

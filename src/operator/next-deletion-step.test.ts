@@ -67,6 +67,15 @@ const RUNNING = {
 };
 
 describe("nextDeletionStep()", () => {
+  test("removes the console first, while its pod can still be torn down", () => {
+    const { console: name } = identity;
+    const console = apps("Deployment", name);
+    expect(deleted({ ...RUNNING, deployments: [...RUNNING.deployments, console] })).toEqual([`Deployment ${name}`]);
+
+    const waiting = step({ ...RUNNING, pods: [ending(name, "a")] });
+    expect(waiting).toMatchObject({ kind: "wait", message: `waiting for 1 pod of "${name}" to end` });
+  });
+
   test("begins with the controllers, and waits for their pods", () => {
     expect(deleted(RUNNING)).toEqual([`Deployment ${controllers}`]);
 

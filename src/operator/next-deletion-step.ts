@@ -3,10 +3,11 @@
  * cleaned up, then goes what both needed. Pure; every step is decided from what there is, so that an operator that starts in
  * the middle goes on where the last one stopped.
  *
- *   1 controllers   Deployment deleted, pods gone
- *   2 node agents   DaemonSet deleted, pods gone
- *   3 nodes         DaemonSet that removes everything from its node, until it is done on each
- *   4 the rest      accounts and roles, that DaemonSet, the namespace
+ *   1 console       Deployment deleted, pods gone; if there is one
+ *   2 controllers   Deployment deleted, pods gone
+ *   3 node agents   DaemonSet deleted, pods gone
+ *   4 nodes         DaemonSet that removes everything from its node, until it is done on each
+ *   5 the rest      accounts and roles, that DaemonSet, the namespace
  */
 import { counted } from "../counted.ts";
 import { identity } from "../identity.ts";
@@ -15,6 +16,7 @@ import { isListWithEntries } from "../release/admission/annotation-users.ts";
 import type { KubeObject } from "../release/kube-object.ts";
 import { isApplied, isBeingDeleted, type LiveObject, textAt } from "../release/live-object.ts";
 import { RENDERED_KINDS } from "../release/object-kinds.ts";
+import { CONSOLE } from "../release/workloads/names.ts";
 import {
   type DeletionStep,
   type DeletionView,
@@ -33,6 +35,7 @@ export function nextDeletionStep(view: DeletionView): DeletionStep {
   const { snapshot, namespaces } = view;
   const namespace = namespaces.components;
   const workloads = [
+    ["deployments", CONSOLE],
     ["deployments", identity.controllers],
     ["daemonsets", identity.nodeAgent],
   ] as const;

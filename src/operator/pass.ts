@@ -32,6 +32,8 @@ export interface Found {
   /** As it is after the pass. */
   readonly installation: LiveObject;
   readonly components: Readonly<Record<string, ComponentState>>;
+  /** Components that the Installation does not ask for: what was reported on them is removed. */
+  readonly without?: readonly string[];
   /** Of the Installation: what is known besides its conditions. */
   readonly status?: Readonly<Record<string, unknown>>;
 }

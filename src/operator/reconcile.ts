@@ -53,10 +53,14 @@ export class Reconciler {
     return { installation, components: { installation: state, ...workloads } };
   }
 
-  private async report({ snapshot }: Pass, { installation, components, status = {} }: Found): Promise<void> {
+  private async report(
+    { snapshot }: Pass,
+    { installation, components, without = [], status = {} }: Found,
+  ): Promise<void> {
     const { now, events } = this.options;
     const moment = { generation: installation.metadata.generation ?? 0, now: now() };
     await this.statuses.writeComponents(snapshot, components, moment);
+    await this.statuses.removeComponents(snapshot, without);
     const before = this.statuses.conditionsOf(installation);
     const conditions = conditionsOf(summaryOf(components), before, moment, "Ready");
     await this.statuses.writeInstallation(installation, status, conditions);

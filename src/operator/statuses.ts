@@ -51,15 +51,17 @@ export class StatusWriter {
     await this.patch(this.latest(installation), { ...status, conditions });
   }
 
-  /** Without an Installation there is nothing to report. */
-  async removeComponents(snapshot: FollowedSnapshot): Promise<void> {
+  /** `names`: absent for all of them, since without an Installation there is nothing to report. */
+  async removeComponents(snapshot: FollowedSnapshot, names?: readonly string[]): Promise<void> {
     for (const { metadata } of objectsOf(snapshot, "statuses")) {
+      if (names !== undefined && !names.includes(metadata.name)) continue;
       this.options.requireLeading();
       const request: KubeRequest = { method: "DELETE", path: `${STATUSES}/${metadata.name}`, attempt: "retry" };
       const response = await effectOf(`delete status ${metadata.name}`, () => this.options.client.request(request));
       if (response.status !== 404) requireOk(response, request);
+      this.written.delete(`${STATUSES}/${metadata.name}/status`);
     }
-    this.written.clear();
+    if (names === undefined) this.written.clear();
   }
 
   private async create(name: string): Promise<LiveObject> {

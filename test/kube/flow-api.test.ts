@@ -17,8 +17,8 @@ import {
   FLOWS,
   FLOWS_API_SERVICE,
   FLOWS_AUDIENCE,
-  TLS_KEYS,
   flowServerName,
+  TLS_KEYS,
 } from "../../src/release/workloads/names.ts";
 import type { Certificate } from "../support/certificates.ts";
 import { makeRoot, makeSigned } from "../support/certificates.ts";

@@ -94,6 +94,14 @@ describe("an Installation on the API server", () => {
           { nodeUpdateStrategy: { rollingUpdate: { maxUnavailable: "x" } } },
           "spec.nodeUpdateStrategy.rollingUpdate.maxUnavailable: Invalid value: ",
         ],
+        [{ console: { mode: "On" } }, 'spec.console.mode: Unsupported value: "On"'],
+        ...["https://a", "a.example.org:8443", "*.example.org", "1.2.3", "a:b"].map(
+          (host) =>
+            [
+              { console: { hosts: ["a.example.org", "192.0.2.7", "fd00::7", host] } },
+              `spec.console.hosts[3]: Invalid value: "${host}": is not a host name or address`,
+            ] as const,
+        ),
         [{ datastore: { type: "Consul" } }, 'spec.datastore.type: Unsupported value: "Consul"'],
         [network({ linuxDataplane: "BPF" }), 'is not supported: policy is enforced with nftables; use "Nftables"'],
         [network({ sysctl: [{ key: "a", value: "b" }] }), `spec.${NETWORK_FIELD}.sysctl: Invalid value: `],

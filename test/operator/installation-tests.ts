@@ -2,7 +2,7 @@
 import { describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { IGNORE_ANNOTATION } from "../../src/release/operator-names.ts";
-import { FLOW_READER, FLOWS, FLOWS_API_SERVICE } from "../../src/release/workloads/names.ts";
+import { CONSOLE, CONSOLE_HOSTS, FLOW_READER, FLOWS, FLOWS_API_SERVICE } from "../../src/release/workloads/names.ts";
 import { VERSION } from "../../src/version.ts";
 import type { testNeeding } from "../support/needs.ts";
 import {
@@ -141,6 +141,41 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
       const { spec } = await site().read(`${CONFIGURATIONS}/default`);
       expect(spec.flows).toBe("Disabled");
       expect(spec.flowHistoryMegabytes).toBeUndefined();
+    });
+
+    testServer("switches the console on and off, names it while it is not ready, and repairs it", async () => {
+      const namespace = identity.systemNamespace;
+      const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+      const [service, ...others] = [
+        `/api/v1/namespaces/${namespace}/services/${CONSOLE}`,
+        `/apis/apps/v1/namespaces/${namespace}/deployments/${CONSOLE}`,
+        `/api/v1/namespaces/${namespace}/serviceaccounts/${CONSOLE}`,
+        `${rbac}/roles/${CONSOLE}`,
+        `${rbac}/rolebindings/${CONSOLE}`,
+        `${STATUSES}/console`,
+      ];
+      const every = async (isThere: boolean) => {
+        for (const path of [service, ...others])
+          await site().until(path, (object) => (object !== undefined) === isThere, path);
+        await operator.untilIdle();
+      };
+      const hostsOf = (object: Json | undefined) => object?.metadata.annotations[CONSOLE_HOSTS];
+      await site().patch(DEFAULT, { spec: { console: { mode: "Enabled", hosts: ["console.example.org"] } } });
+      await every(true);
+      expect(hostsOf(await site().read(service))).toBe("console.example.org");
+      const waiting = condition(await site().read(DEFAULT), "Ready");
+      expect(waiting).toMatchObject({ status: "False", message: expect.stringContaining(`${CONSOLE}`) });
+      const status = condition(await site().read(`${STATUSES}/console`), "Available");
+      expect(status.message).toContain(`Deployment ${namespace}/${CONSOLE}`);
+      await site().remove(service);
+      await every(true);
+      await site().patch(DEFAULT, { spec: { console: { hosts: ["console.example.org", "192.0.2.7"] } } });
+      await site().until(service, (object) => hostsOf(object) === "console.example.org,192.0.2.7", "the other host");
+
+      await site().patch(DEFAULT, { spec: { console: null } });
+      await every(false);
+      expect((await site().read(DEFAULT)).spec.console).toEqual({ mode: "Disabled" });
+      expect(condition(await site().read(DEFAULT), "Ready").message).not.toContain("console");
     });
 
     async function accepts(pods: string, annotation: string): Promise<boolean> {

@@ -51,7 +51,7 @@ describe(OPERATOR, () => {
   testServer("applies", () => expectApplied(OPERATOR));
 
   testServer("permits the operator to apply what it renders, and to remove it", async () => {
-    const { installation, facts } = EXAMPLES["default"] ?? expect.unreachable();
+    const { installation, facts } = EXAMPLES["console"] ?? expect.unreachable();
     const etcd = EXAMPLES["etcd-with-secret"] ?? expect.unreachable();
     const ofEtcd = renderInstallation(etcd.installation, etcd.facts).objects;
     const objects = [...renderInstallation(installation, facts).objects, renderUninstall(installation, facts)];

@@ -26,6 +26,16 @@ const IPV6 = "fd00:10::/48";
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   default: example({}),
   flows: example({ flows: { mode: "Enabled", historyMegabytes: 50, logFile: "/var/log/flows.json" } }),
+  console: example({ console: { mode: "Enabled", hosts: ["console.example.org", "192.0.2.7"] } }),
+  "console-with-etcd": example(
+    {
+      console: { mode: "Enabled" },
+      datastore: { type: "Etcd", etcd: { endpoints: ["https://10.0.0.1:2379"], secretName: "etcd-client" } },
+      controlPlaneTolerations: [{ key: "dedicated", operator: "Exists" }],
+      imagePullSecrets: [{ name: "mirror" }],
+    },
+    { etcdSecretHash: "5ec2e7", apiEndpoint: { host: "api.example.org", port: "6443" } },
+  ),
   "dual-stack": example(network({ ipPools: [{ cidr: IPV4 }, { cidr: IPV6 }] })),
   "host-local-both-families": example({
     ...network({ ipPools: [{ cidr: "10.244.0.0/16" }, { cidr: IPV6 }] }),

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
+import type { KubeRequest } from "../../kube/api.ts";
 import { namesIn } from "../../tls/x509.ts";
-import { renewed } from "./kept-certificate.ts";
+import { keepCertificate, renewed } from "./kept-certificate.ts";
 
 const DAY = 24 * 60 * 60 * 1_000;
 const NAME = "flows.example.svc";
@@ -56,5 +57,77 @@ describe("renewed()", () => {
     const server = new X509Certificate(both.server.certificate);
     expect(server.verify(new X509Certificate(both.authority.certificate).publicKey)).toBe(true);
     expect(certificatesIn(renewed(both, WANTED, after(3_700)).authorities)).toBe(1);
+  });
+});
+
+describe("keepCertificate()", () => {
+  const SERVICE = "/api/v1/namespaces/here/services/web";
+  const SECRET = "/api/v1/namespaces/here/secrets/web";
+  const MAP = "/api/v1/namespaces/here/configmaps/web";
+
+  /** Stores what is applied, as far as it is read here. */
+  function imitatedApi() {
+    const objects = new Map<string, string>([
+      [SERVICE, JSON.stringify({ metadata: { uid: "u1" }, spec: { host: NAME } })],
+    ]);
+    const writes: string[] = [];
+    const request = async ({ method, path, body }: KubeRequest) => {
+      if (method === "PATCH") {
+        writes.push(path);
+        objects.set(path, String(body));
+      }
+      const text = objects.get(path);
+      return { status: text === undefined ? 404 : 200, text: text ?? "{}", headers: new Headers() };
+    };
+    return { objects, writes, client: { request } };
+  }
+
+  const certificate = {
+    ...{ name: "web", authority: "an authority" },
+    namesOf: ({ spec }: Readonly<Record<string, unknown>>): readonly [string] => [Object(spec).host],
+  };
+  const options = { namespace: "here", now: () => START, isLeading: () => true };
+
+  test("writes the Secret once, and the authority for everybody, both deleted with the Service", async () => {
+    const { objects, writes, client } = imitatedApi();
+    const first = await keepCertificate({ ...options, client }, certificate);
+    const second = await keepCertificate({ ...options, client }, certificate);
+
+    expect(second).toEqual(first);
+    expect(writes).toEqual([SECRET, MAP, MAP]);
+    const owner = { apiVersion: "v1", kind: "Service", name: "web", uid: "u1" };
+    for (const path of [SECRET, MAP])
+      expect(JSON.parse(objects.get(path) ?? "")).toMatchObject({ metadata: { ownerReferences: [owner] } });
+    expect(JSON.parse(objects.get(MAP) ?? "").data).toEqual({ "ca.crt": first?.authorities });
+    expect(objects.get(MAP)).not.toContain("PRIVATE KEY");
+  });
+
+  test("follows the names of the Service", async () => {
+    const { objects, client } = imitatedApi();
+    await keepCertificate({ ...options, client }, certificate);
+    objects.set(SERVICE, JSON.stringify({ metadata: { uid: "u1" }, spec: { host: "192.0.2.7" } }));
+
+    const kept = await keepCertificate({ ...options, client }, certificate);
+    expect(namesIn(kept?.server.certificate ?? "")).toEqual(["192.0.2.7"]);
+  });
+
+  test("reads what the leading replica wrote, and writes nothing itself", async () => {
+    const { writes, client } = imitatedApi();
+    const standby = { ...options, client, isLeading: () => false };
+    expect(await keepCertificate(standby, certificate)).toBeUndefined();
+    expect(writes).toEqual([]);
+
+    const kept = await keepCertificate({ ...options, client }, certificate);
+    expect(await keepCertificate(standby, certificate)).toEqual(kept);
+  });
+
+  test("replaces a Secret that somebody has changed", async () => {
+    const { objects, client } = imitatedApi();
+    const first = await keepCertificate({ ...options, client }, certificate);
+    const secret = JSON.parse(objects.get(SECRET) ?? "");
+    objects.set(SECRET, JSON.stringify({ ...secret, data: { ...secret.data, "tls.key": "" } }));
+
+    const second = await keepCertificate({ ...options, client }, certificate);
+    expect(second?.server.certificate).not.toBe(first?.server.certificate);
   });
 });

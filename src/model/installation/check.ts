@@ -2,6 +2,7 @@
 import { checkRefused } from "../bgp-fields.ts";
 import type { Problem } from "../problem.ts";
 import { cniProblems } from "./cni.ts";
+import { type DeclaredConsole, isHost, NOT_A_HOST } from "./console.ts";
 import { DATASTORE_MESSAGES, type DeclaredDatastore } from "./datastore.ts";
 import { NETWORK_FIELD } from "./names.ts";
 import {
@@ -24,6 +25,7 @@ export function checkSpec(spec: InstallationSpec): readonly Problem[] {
     ...checkDatastore(spec.datastore ?? {}),
     ...checkControlPlane(spec),
     ...checkNetwork(spec.network ?? {}),
+    ...checkConsole(spec.console ?? {}),
   ];
 }
 
@@ -40,6 +42,13 @@ function checkDatastore({ type = "Kubernetes", etcd }: DeclaredDatastore): reado
   }
   if (discoverySrv === undefined) return [];
   return [{ path: "spec.datastore.etcd.discoverySrv", value: discoverySrv, message: DATASTORE_MESSAGES.twoSources }];
+}
+
+/** The pattern of the schema lets pass what looks like an address and is none. */
+function checkConsole({ hosts = [] }: DeclaredConsole): readonly Problem[] {
+  return hosts.flatMap((value, index) =>
+    isHost(value) ? [] : [{ path: `spec.console.hosts[${index}]`, value, message: NOT_A_HOST }],
+  );
 }
 
 const OS_LABEL = "kubernetes.io/os";

@@ -9,7 +9,6 @@ export const NOT_A_HOST =
 
 /** The names of a certificate, and the header of a request, are compared with them as they are. */
 const HOST = /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*|[0-9a-f:.]*:[0-9a-f:.]*)$/;
-export const MOST_HOSTS = 32;
 
 export const consoleSchema = v.object({
   mode: v.exactOptional(switchField),

@@ -7,6 +7,7 @@ import * as v from "valibot";
 import { identity } from "../../identity.ts";
 import { admissionSchema } from "./admission.ts";
 import { cniSchema } from "./cni.ts";
+import { consoleSchema } from "./console.ts";
 import { datastoreSchema } from "./datastore.ts";
 import {
   anyObjectField,
@@ -148,6 +149,7 @@ const ownEntries = {
   kubeletVolumePluginPath: v.exactOptional(v.pipe(v.string(), v.regex(KUBELET_DIRECTORY, NOT_A_KUBELET))),
   admissionPolicies: v.exactOptional(admissionSchema),
   flows: v.exactOptional(flowsSchema),
+  console: v.exactOptional(consoleSchema),
 } as const;
 
 const ownSchema = v.object(ownEntries);

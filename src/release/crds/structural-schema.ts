@@ -107,6 +107,7 @@ const SHORT_LISTS: Readonly<Record<string, number>> = {
   "spec.controlPlaneTolerations": 64,
   "spec.componentResources": 2,
   "spec.datastore.etcd.endpoints": 32,
+  "spec.console.hosts": 32,
   [`${NETWORK}.ipPools`]: MOST_POOLS,
   [`${NETWORK}.ipPools[].allowedUses`]: 2,
   [`${NETWORK}.readinessGates`]: 32,

@@ -201,6 +201,14 @@ describe("completeInstallation()", () => {
     expect(accepted(completeSpec(spec)).installation.kubeletDirectory).toBe(directory);
   });
 
+  test.each([
+    [{}, { mode: "Disabled", hosts: [] }],
+    [{ console: { hosts: ["fd00::7"] } }, { mode: "Disabled", hosts: ["fd00::7"] }],
+    [{ console: { mode: "Enabled" } }, { mode: "Enabled", hosts: [] }],
+  ])("has a console only if it is switched on: %p", (spec, expected) => {
+    expect(accepted(completeSpec(spec)).installation.console as unknown).toEqual(expected);
+  });
+
   test("accepts values that other products need and that change nothing here", () => {
     const spec = {
       nonPrivileged: "Disabled",

@@ -18,6 +18,11 @@ export interface EffectiveInstallation {
   };
   readonly network: EffectiveNetwork;
   readonly flows: { readonly mode: "Enabled" | "Disabled" } & Omit<DeclaredFlows, "mode">;
+  readonly console: {
+    readonly mode: "Enabled" | "Disabled";
+    /** Host names and addresses, in addition to those of its Service. */
+    readonly hosts: readonly string[];
+  };
   /** The directory of the kubelet, where the node agent serves its CSI driver. Absent: it does not. */
   readonly kubeletDirectory?: string;
   readonly logging: {

@@ -48,6 +48,7 @@ export function withDefaults(spec: InstallationSpec, facts: ClusterFacts): Compl
     kubeletVolumePluginPath: spec.kubeletVolumePluginPath ?? DEFAULT_KUBELET_DIRECTORY,
     admissionPolicies: { ...enabledPolicies(), ...spec.admissionPolicies },
     flows: { mode: "Disabled", ...spec.flows },
+    console: { mode: "Disabled", ...spec.console },
     controlPlaneReplicas: spec.controlPlaneReplicas ?? 2,
     nodeUpdateStrategy: {
       type: spec.nodeUpdateStrategy?.type ?? "RollingUpdate",

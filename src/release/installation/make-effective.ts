@@ -32,6 +32,7 @@ export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation
     },
     network: networkOf(spec.network),
     flows: { ...spec.flows, mode: spec.flows.mode ?? "Disabled" },
+    console: { mode: spec.console?.mode ?? "Disabled", hosts: spec.console?.hosts ?? [] },
     ...kubeletDirectory(spec.kubeletVolumePluginPath),
     logging: {
       level: LEVELS[cni.logSeverity ?? "Info"],

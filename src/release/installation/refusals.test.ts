@@ -47,6 +47,22 @@ const CASES: readonly Case[] = [
     `spec.cni.ipam.type: "AzureVNET" is not an IPAM plugin of ${title}; use "${title}" or "HostLocal"`,
   ],
   [{ cni: { binDir: "opt/cni" } }, 'spec.cni.binDir: "opt/cni" is not an absolute path'],
+  [{ console: { mode: "On" } }, 'spec.console.mode: "On" is not allowed; use "Enabled", "Disabled"'],
+  ...[
+    "https://console.example.org",
+    "console.example.org:8443",
+    "*.example.org",
+    "Console",
+    "",
+    "-a",
+    "1.2.3",
+    "a:b",
+  ].map(
+    (host): Case => [
+      { console: { hosts: ["console.example.org", host] } },
+      `spec.console.hosts[1]: ${JSON.stringify(host)} is not a host name or address; use lower-case letters`,
+    ],
+  ),
   [{ datastore: { type: "Consul" } }, 'spec.datastore.type: "Consul" is not allowed; use "Kubernetes", "Etcd"'],
   [{ datastore: { type: "Etcd" } }, 'spec.datastore.type: "Etcd" has no endpoints; set spec.datastore.etcd.endpoints'],
   [

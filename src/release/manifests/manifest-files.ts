@@ -11,8 +11,16 @@ import type { KubeObject } from "../kube-object.ts";
 import { servedBy } from "../older-servers.ts";
 import { FIRST_SERVER, FIRST_WITH_EVERYTHING } from "../supported-servers.ts";
 import { defaultImage } from "../workloads/image.ts";
+import { CONSOLE_HOSTS } from "../workloads/names.ts";
 import { operatorObjects } from "./operator.ts";
-import { flowObjects, type ManifestVariant, uninstallObjects, variantNotes, variantObjects } from "./variants.ts";
+import {
+  consoleManifestObjects,
+  flowObjects,
+  type ManifestVariant,
+  uninstallObjects,
+  variantNotes,
+  variantObjects,
+} from "./variants.ts";
 
 interface Variant extends ManifestVariant {
   readonly title: string;
@@ -58,6 +66,10 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
   const flows = [
     `The API of flows, in addition to a manifest without the operator. Then restart the controllers, and set flows to Enabled in NodeAgentConfiguration default; see docs/flows.md.`,
   ];
+  const webConsole = (datastore: string) => [
+    `The web console, in addition to a manifest without the operator whose datastore is ${datastore}. Then restart the controllers,`,
+    `which make its certificate: for the names of its Service, and for those in the annotation ${CONSOLE_HOSTS}; see docs/console.md.`,
+  ];
   const definitions = [`All kinds that the operator and ${name} need.`];
   const kinds = allCrdObjects();
   return {
@@ -67,6 +79,9 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
     "operator-crds.yaml": () => manifest(definitions, kinds),
     "operator.yaml": () => manifest(operator, operatorObjects({ image: defaultImage(VERSION) })),
     [`${product}-flows.yaml`]: () => manifest(flows, flowObjects()),
+    [`${product}-console.yaml`]: () =>
+      manifest(webConsole("the Kubernetes API"), consoleManifestObjects("kubernetes", VERSION)),
+    [`${product}-etcd-console.yaml`]: () => manifest(webConsole("etcd"), consoleManifestObjects("etcd", VERSION)),
     [`${product}-uninstall.yaml`]: () => manifest(uninstall, uninstallObjects(VERSION)),
     ...variantFiles((variant) => textOf(variant)),
     ...earlierFiles(variantFiles((variant) => textOf(variant, { server: FIRST_SERVER, notes: EARLIER }))),

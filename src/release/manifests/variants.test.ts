@@ -4,7 +4,7 @@ import { identity } from "../../identity.ts";
 import { ipPool } from "../../model/ip-pool.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import type { KubeObject } from "../kube-object.ts";
-import { type ManifestVariant, uninstallObjects, variantObjects } from "./variants.ts";
+import { consoleManifestObjects, type ManifestVariant, uninstallObjects, variantObjects } from "./variants.ts";
 
 const VARIANTS: readonly ManifestVariant[] = [
   { datastore: "kubernetes", network: "own" },
@@ -120,6 +120,23 @@ describe("the manifests", () => {
       networkListText({ objects: objectsOf({ datastore: "kubernetes", network: "fabric" }) }),
     );
     expect(plugins[0].ipam).toEqual({ type: "host-local", ranges: [[{ subnet: "usePodCidr" }]] });
+  });
+
+  test("have a console for each datastore, with an account that may do nothing, which the controllers are told of", () => {
+    for (const datastore of ["kubernetes", "etcd"] as const) {
+      const objects = consoleManifestObjects(datastore, "v1.2.3");
+      const settings = objects.find(({ kind }) => kind === "ConfigMap");
+      const controllers = JSON.stringify(objectsOf({ datastore, network: "own" }));
+
+      expect(controllers).toContain(
+        `{"name":"CONSOLE","valueFrom":{"configMapKeyRef":{"name":"${settings?.metadata.name}"`,
+      );
+      expect(settings).toMatchObject({ data: { mode: "Enabled" } });
+      const subjects = objects.flatMap((object) => (object.kind === "RoleBinding" ? [object["subjects"]] : []));
+      expect(subjects).toEqual([[{ kind: "ServiceAccount", name: identity.controllers, namespace: "kube-system" }]]);
+      const deployment = JSON.stringify(objects.find(({ kind }) => kind === "Deployment"));
+      expect(deployment.includes(`"key":"etcd_endpoints"`)).toBe(datastore === "etcd");
+    }
   });
 
   test("remove the product from the nodes with an account that may do nothing", () => {

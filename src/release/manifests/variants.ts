@@ -12,8 +12,17 @@ import type { KubeObject } from "../kube-object.ts";
 import { accountObject } from "../roles/role-objects.ts";
 import { CREATE_CONFIGURED, FOLLOW_PODS, type Rule } from "../roles/rules.ts";
 import { componentObjects } from "../workloads/components.ts";
+import { consoleObjects } from "../workloads/console.ts";
 import { flowApiObjects } from "../workloads/flow-api.ts";
-import { API_ENDPOINT_CONFIG_MAP, ETCD_SECRETS_MOUNT, FLOWS, FLOWS_VARIABLE, UNINSTALL } from "../workloads/names.ts";
+import {
+  API_ENDPOINT_CONFIG_MAP,
+  CONSOLE,
+  CONSOLE_VARIABLE,
+  ETCD_SECRETS_MOUNT,
+  FLOWS,
+  FLOWS_VARIABLE,
+  UNINSTALL,
+} from "../workloads/names.ts";
 import { uninstallDaemonSet } from "../workloads/node-daemon-set.ts";
 import { type EnvironmentVariable, type RenderPlan, withLabels } from "../workloads/render-plan.ts";
 
@@ -59,15 +68,32 @@ export function uninstallObjects(version: string): readonly KubeObject[] {
 
 /** Of a manifest of its own, which is applied in addition while flows are on; the controllers read it when they start. */
 const FLOWS_SETTINGS = `${FLOWS}-settings`;
-const FLOWS_MODE = "mode";
+/** Of both switches. */
+const SETTING_MODE = "mode";
 
 /** The API of flows, beside any of the manifests. */
 export function flowObjects(): readonly KubeObject[] {
   const settings: KubeObject = {
     ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: FLOWS_SETTINGS, namespace: NAMESPACE } },
-    data: { [FLOWS_MODE]: "Enabled" },
+    data: { [SETTING_MODE]: "Enabled" },
   };
   return [settings, ...flowApiObjects(NAMESPACE, { limitsNodes: true })].map((object) => withLabels(object, LABELS));
+}
+
+/** As with flows. The pod takes its settings of etcd from the manifest that it is beside. */
+const CONSOLE_SETTINGS = `${CONSOLE}-settings`;
+
+/** The console, beside any of the manifests with this datastore. */
+export function consoleManifestObjects(
+  datastore: ManifestVariant["datastore"],
+  version: string,
+): readonly KubeObject[] {
+  const settings: KubeObject = {
+    ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: CONSOLE_SETTINGS, namespace: NAMESPACE } },
+    data: { [SETTING_MODE]: "Enabled" },
+  };
+  const plan = planOf({ datastore, network: "own" }, version);
+  return [settings, ...consoleObjects(plan)].map((object) => withLabels(object, LABELS));
 }
 
 /** Each setting with the variable that hands it to the installation of a node. */
@@ -126,12 +152,7 @@ function planOf(variant: ManifestVariant, version: string): RenderPlan {
       ],
       rules: furtherRules(variant),
     },
-    flows: [
-      {
-        name: FLOWS_VARIABLE,
-        valueFrom: { configMapKeyRef: { name: FLOWS_SETTINGS, key: FLOWS_MODE, optional: true } },
-      },
-    ],
+    controllers: [switchFrom(FLOWS_VARIABLE, FLOWS_SETTINGS), switchFrom(CONSOLE_VARIABLE, CONSOLE_SETTINGS)],
     environmentFrom: [{ configMapRef: { name: API_ENDPOINT_CONFIG_MAP, optional: true } }],
   };
 }
@@ -148,6 +169,10 @@ const ETCD_FILES = [
   ["ETCD_CERT_FILE", "etcd_cert"],
   ["ETCD_KEY_FILE", "etcd_key"],
 ] as const;
+
+function switchFrom(name: string, settings: string): EnvironmentVariable {
+  return { name, valueFrom: { configMapKeyRef: { name: settings, key: SETTING_MODE, optional: true } } };
+}
 
 function fromSetting(name: string, key: string): EnvironmentVariable {
   return { name, valueFrom: { configMapKeyRef: { name: CONFIG_MAP, key } } };

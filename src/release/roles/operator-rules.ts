@@ -11,6 +11,7 @@ import { flowTokenPolicy } from "../admission/node-policies.ts";
 import { listFollower, policiesOf } from "../admission/policies.ts";
 import { ADMISSION_GROUP } from "../admission/policy-objects.ts";
 import {
+  CONSOLE,
   FLOW_AGENTS,
   FLOW_READER,
   FLOWS,
@@ -41,6 +42,7 @@ export const OPERATOR_SECRETS_ROLE = `${identity.operator}-secrets`;
 
 const CORE = "";
 const COMPONENTS = [identity.nodeAgent, PLUGIN_ACCOUNT, identity.controllers];
+const NAMESPACED_ROLES = [identity.nodeAgent, identity.controllers, FLOWS, FLOW_AGENTS, CONSOLE];
 /** A policy and its binding have the same name. */
 const ADMISSION_POLICIES = [
   ...new Set(
@@ -54,17 +56,17 @@ const STATUSES = `${identity.product}statuses`;
 /** Each kind that is rendered, with the names of its objects. */
 const RENDERED: readonly (readonly [group: string, resource: string, names: readonly string[]])[] = [
   [CORE, "namespaces", [identity.systemNamespace]],
-  [CORE, "serviceaccounts", COMPONENTS],
-  [CORE, "configmaps", [NETWORK_CONFIG_MAP, ADDRESS_LIST.name, FLOWS]],
-  [CORE, "services", [FLOWS]],
+  [CORE, "serviceaccounts", [...COMPONENTS, CONSOLE]],
+  [CORE, "configmaps", [NETWORK_CONFIG_MAP, ADDRESS_LIST.name, FLOWS, CONSOLE]],
+  [CORE, "services", [FLOWS, CONSOLE]],
   ["apiregistration.k8s.io", "apiservices", [FLOWS_API_SERVICE]],
   ["apps", "daemonsets", [identity.nodeAgent, UNINSTALL]],
-  ["apps", "deployments", [identity.controllers]],
+  ["apps", "deployments", [identity.controllers, CONSOLE]],
   ["policy", "poddisruptionbudgets", [identity.controllers]],
   [RBAC_GROUP, "clusterroles", [...COMPONENTS, FLOWS, FLOW_READER]],
   [RBAC_GROUP, "clusterrolebindings", [...COMPONENTS, FLOWS]],
-  [RBAC_GROUP, "roles", [identity.nodeAgent, identity.controllers, FLOWS, FLOW_AGENTS]],
-  [RBAC_GROUP, "rolebindings", [identity.nodeAgent, identity.controllers, FLOWS, FLOW_AGENTS, OPERATOR_SECRETS_ROLE]],
+  [RBAC_GROUP, "roles", NAMESPACED_ROLES],
+  [RBAC_GROUP, "rolebindings", [...NAMESPACED_ROLES, OPERATOR_SECRETS_ROLE]],
   [ADMISSION_GROUP, "validatingadmissionpolicies", ADMISSION_POLICIES],
   [ADMISSION_GROUP, "validatingadmissionpolicybindings", ADMISSION_POLICIES],
   ["storage.k8s.io", "csidrivers", [identity.csiDriver]],

@@ -258,14 +258,15 @@ export function flowControllersRules(): readonly Rule[] {
   return [...REVIEW, ...SERVE_FLOWS];
 }
 
-/** In the namespace of the controllers alone: the certificates, which are deleted with the Service. */
-export function flowControllersNamespaceRules(): readonly Rule[] {
+/**
+ * Of the controllers, in their namespace alone: a certificate, which is deleted with the Service. `name`: of the Service, the
+ * Secret and the ConfigMap.
+ */
+export function certificateRules(name: string): readonly Rule[] {
   return [
-    { apiGroups: [CORE], resources: ["services"], verbs: ["get"], resourceNames: [FLOWS] },
-    {
-      ...{ apiGroups: [CORE], resources: ["secrets", "configmaps"], verbs: ["get", "create", "patch"] },
-      resourceNames: [FLOWS],
-    },
+    { apiGroups: [CORE], resources: ["services"], verbs: ["get"], resourceNames: [name] },
+    { apiGroups: [CORE], resources: ["secrets"], verbs: ["get", "create", "patch"], resourceNames: [name] },
+    { apiGroups: [CORE], resources: ["configmaps"], verbs: ["create", "patch"], resourceNames: [name] },
   ];
 }
 

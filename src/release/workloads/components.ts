@@ -3,6 +3,7 @@ import { identity } from "../../identity.ts";
 import { admissionObjects } from "../admission/policies.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { accountObjects } from "./accounts.ts";
+import { consoleObjects } from "./console.ts";
 import { controllersDeployment, controllersDisruptionBudget } from "./controllers-deployment.ts";
 import { flowApiObjects } from "./flow-api.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "./names.ts";
@@ -20,6 +21,7 @@ export function componentObjects(plan: RenderPlan): readonly KubeObject[] {
     controllersDisruptionBudget(plan),
     controllersDeployment(plan),
     ...flowApi(plan),
+    ...(plan.installation.console.mode === "Enabled" ? consoleObjects(plan) : []),
     ...admissionObjects(plan.installation),
   ];
   return objects.map((object) => withLabels(object, plan.labels));

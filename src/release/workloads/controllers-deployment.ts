@@ -12,20 +12,21 @@ import { CONTROLLERS_HEALTH_PORT, podLabels } from "./names.ts";
 import {
   apiEndpoint,
   containerBase,
+  controlPlanePlacement,
+  datastoreEnvironment,
   etcdSecretAnnotation,
   etcdVolumes,
   fromField,
   pullSecrets,
   SHARED_PROCESS_NAMESPACE,
+  UNPRIVILEGED_POD,
 } from "./pod-parts.ts";
 import type { RenderPlan } from "./render-plan.ts";
-
-/** Of no account of the image: nothing in the container belongs to it. */
-const USER = 65_532;
 
 export function controllersDeployment(plan: RenderPlan): KubeObject {
   const { controlPlane, overrides } = plan.installation;
   const labels = podLabels(identity.controllers);
+  const placement = controlPlanePlacement(plan);
   const volumes = etcdVolumes(plan);
   const annotations = etcdSecretAnnotation(plan);
   return {
@@ -44,20 +45,10 @@ export function controllersDeployment(plan: RenderPlan): KubeObject {
           priorityClassName: "system-cluster-critical",
           ...(isInHost(plan) ? { hostNetwork: true, dnsPolicy: "Default" } : {}),
           ...SHARED_PROCESS_NAMESPACE,
-          nodeSelector: {
-            "kubernetes.io/os": "linux",
-            ...controlPlane.nodeSelector,
-            ...overrides.controllers.nodeSelector,
-          },
-          tolerations: overrides.controllers.tolerations ?? [...CONTROL_PLANE_TOLERATIONS, ...controlPlane.tolerations],
+          nodeSelector: { ...placement.nodeSelector, ...overrides.controllers.nodeSelector },
+          tolerations: overrides.controllers.tolerations ?? placement.tolerations,
           affinity: overrides.controllers.affinity ?? apartFrom(labels),
-          securityContext: {
-            runAsNonRoot: true,
-            runAsUser: USER,
-            runAsGroup: USER,
-            fsGroup: USER,
-            seccompProfile: { type: "RuntimeDefault" },
-          },
+          securityContext: UNPRIVILEGED_POD,
           containers: [container(plan)],
           ...(volumes.length === 0 ? {} : { volumes: volumes.map(({ volume }) => volume) }),
         },
@@ -84,7 +75,7 @@ export function controllersDisruptionBudget({ facts }: RenderPlan): KubeObject {
 }
 
 function container(plan: RenderPlan) {
-  const { datastore, overrides } = plan.installation;
+  const { overrides } = plan.installation;
   const { resources } = overrides.controllers;
   const volumes = etcdVolumes(plan);
   return {
@@ -92,13 +83,10 @@ function container(plan: RenderPlan) {
     ...containerBase(plan),
     command: [identity.controllers],
     env: [
-      { name: "DATASTORE_TYPE", value: datastore.type === "Etcd" ? "etcdv3" : "kubernetes" },
-      ...plan.etcd.endpoints,
-      ...plan.etcd.discovery,
-      ...plan.etcd.files,
+      ...datastoreEnvironment(plan),
       fromField("POD_NAMESPACE", "metadata.namespace"),
       fromField("POD_NAME", "metadata.name"),
-      ...plan.flows,
+      ...plan.controllers,
       ...apiEndpoint(plan),
     ],
     readinessProbe: {
@@ -111,11 +99,6 @@ function container(plan: RenderPlan) {
     ...(volumes.length === 0 ? {} : { volumeMounts: volumes.map(({ mount }) => mount) }),
   };
 }
-
-const CONTROL_PLANE_TOLERATIONS = [
-  { key: "CriticalAddonsOnly", operator: "Exists" },
-  { key: "node-role.kubernetes.io/control-plane", operator: "Exists", effect: "NoSchedule" },
-] as const;
 
 /** On different nodes if there are several; on one, all replicas run there. */
 function apartFrom(labels: Readonly<Record<string, string>>) {

@@ -6,12 +6,7 @@ import { FLOWS_API, identity } from "../../identity.ts";
 import { flowTokenPolicy } from "../admission/node-policies.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { clusterRoleObject, clusterRoleObjects, namespacedRoleObjects, type Place } from "../roles/role-objects.ts";
-import {
-  FLOW_READER_RULES,
-  flowAgentNamespaceRules,
-  flowControllersNamespaceRules,
-  flowControllersRules,
-} from "../roles/rules.ts";
+import { certificateRules, FLOW_READER_RULES, flowAgentNamespaceRules, flowControllersRules } from "../roles/rules.ts";
 import {
   FLOW_AGENTS,
   FLOW_READER,
@@ -34,7 +29,7 @@ export function flowApiObjects(
   const agents: Place = { name: identity.nodeAgent, namespace };
   return [
     ...clusterRoleObjects(FLOWS, flowControllersRules(), controllers),
-    ...namespacedRoleObjects({ name: FLOWS, namespace }, flowControllersNamespaceRules(), controllers),
+    ...namespacedRoleObjects({ name: FLOWS, namespace }, certificateRules(FLOWS), controllers),
     ...namespacedRoleObjects({ name: FLOW_AGENTS, namespace }, flowAgentNamespaceRules(), agents),
     ...(limitsNodes ? flowTokenPolicy() : []),
     reader(),

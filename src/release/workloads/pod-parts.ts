@@ -56,6 +56,39 @@ export function networkConfigVolume(): Volume {
   };
 }
 
+/** Of no account of the image: nothing in the container belongs to it. */
+const USER = 65_532;
+
+/** Of pods that need nothing of the host. */
+export const UNPRIVILEGED_POD = {
+  runAsNonRoot: true,
+  runAsUser: USER,
+  runAsGroup: USER,
+  fsGroup: USER,
+  seccompProfile: { type: "RuntimeDefault" },
+} as const;
+
+const CONTROL_PLANE_TOLERATIONS = [
+  { key: "CriticalAddonsOnly", operator: "Exists" },
+  { key: "node-role.kubernetes.io/control-plane", operator: "Exists", effect: "NoSchedule" },
+] as const;
+
+/** Where pods of the control plane may run. */
+export function controlPlanePlacement({ installation: { controlPlane } }: RenderPlan) {
+  return {
+    nodeSelector: { "kubernetes.io/os": "linux", ...controlPlane.nodeSelector },
+    tolerations: [...CONTROL_PLANE_TOLERATIONS, ...controlPlane.tolerations],
+  };
+}
+
+/** How a program reaches the datastore, except for its own account. */
+export function datastoreEnvironment({ installation, etcd }: RenderPlan): readonly EnvironmentVariable[] {
+  return [
+    { name: "DATASTORE_TYPE", value: installation.datastore.type === "Etcd" ? "etcdv3" : "kubernetes" },
+    ...[...etcd.endpoints, ...etcd.discovery, ...etcd.files],
+  ];
+}
+
 /** None, or the certificates of etcd: readable by the group of the pod, if it has one. */
 export function etcdVolumes({ installation: { datastore } }: RenderPlan): readonly Volume[] {
   if (datastore.type !== "Etcd" || datastore.secretName === undefined) return [];

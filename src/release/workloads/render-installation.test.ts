@@ -131,6 +131,57 @@ describe("renderInstallation()", () => {
   });
 });
 
+describe("the console", () => {
+  const objectsOf = (name: string) => render(exampleNamed(name)).objects;
+  const named = (name: string, kind: string) =>
+    objectsOf(name).find((object) => object.kind === kind && object.metadata.name === identity.console);
+
+  test("is off unless it is switched on", () => {
+    expect(objectsOf("default").filter(({ metadata }) => metadata.name === identity.console)).toEqual([]);
+  });
+
+  test("has an account that may do nothing, and no token of it", () => {
+    const text = JSON.stringify(named("console", "Deployment"));
+
+    expect(text).toContain(`"serviceAccountName":"${identity.console}","automountServiceAccountToken":false`);
+    expect(named("console", "ServiceAccount")).toMatchObject({ automountServiceAccountToken: false });
+    const granted = objectsOf("console").flatMap(({ kind, subjects }) => (/Binding$/.test(kind) ? [subjects] : []));
+    expect(granted.length).toBeGreaterThan(3);
+    expect(JSON.stringify(granted)).not.toContain(identity.console);
+  });
+
+  test("gets its certificate, but not the key of the authority", () => {
+    const text = JSON.stringify(named("console", "Deployment"));
+    expect(text).toContain('"items":[{"key":"tls.crt","path":"tls.crt"},{"key":"tls.key","path":"tls.key"}]');
+    expect(text).not.toContain("ca.key");
+  });
+
+  test("reads etcd as the controllers do", () => {
+    const variables = (workload: string) => {
+      const found = objectsOf("console-with-etcd").find(
+        ({ kind, metadata }) => kind === "Deployment" && metadata.name === workload,
+      );
+      const { template } = (found ?? expect.unreachable())["spec"] as {
+        readonly template: { readonly spec: PodSpec; readonly metadata: object };
+      };
+      const { containers, volumes } = template.spec;
+      const env = containers[0]?.env.filter(({ name }) => /^(ETCD_|DATASTORE_TYPE)/.test(name));
+      return {
+        env,
+        metadata: Object(template.metadata).annotations,
+        secrets: volumes.find(({ name }) => /etcd/.test(name)),
+      };
+    };
+    expect(variables(identity.console)).toEqual(variables(identity.controllers));
+    expect(variables(identity.console).env).toHaveLength(5);
+  });
+
+  interface PodSpec {
+    readonly containers: readonly { readonly env: readonly { readonly name: string }[] }[];
+    readonly volumes: readonly { readonly name: string }[];
+  }
+});
+
 describe("the annotations of pods", () => {
   const { installation, facts } = exampleNamed("default");
   const changed = (network: Partial<typeof installation.network>) => ({

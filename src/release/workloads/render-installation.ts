@@ -12,7 +12,7 @@ import { MANAGED_BY } from "../managed-by-label.ts";
 import { OPERATOR_ACCOUNT, OPERATOR_SECRETS_ROLE } from "../roles/operator-rules.ts";
 import { clusterRoleInNamespace } from "../roles/role-objects.ts";
 import { componentObjects } from "./components.ts";
-import { ETCD_SECRETS_MOUNT, FLOWS_VARIABLE } from "./names.ts";
+import { CONSOLE_VARIABLE, ETCD_SECRETS_MOUNT, FLOWS_VARIABLE } from "./names.ts";
 import { namespaceObject } from "./namespace.ts";
 import { nodeAgentConfiguration } from "./node-agent-configuration.ts";
 import { uninstallDaemonSet } from "./node-daemon-set.ts";
@@ -48,7 +48,10 @@ function planOf(installation: EffectiveInstallation, facts: ClusterFacts): Rende
     labels: MANAGED_BY,
     etcd: etcdAccess(installation.datastore, facts),
     node: { environment: [], installEnvironment: [], rules: [] },
-    flows: installation.flows.mode === "Enabled" ? [{ name: FLOWS_VARIABLE, value: "Enabled" }] : [],
+    controllers: [
+      ...(installation.flows.mode === "Enabled" ? [{ name: FLOWS_VARIABLE, value: "Enabled" }] : []),
+      ...(installation.console.mode === "Enabled" ? [{ name: CONSOLE_VARIABLE, value: "Enabled" }] : []),
+    ],
     environmentFrom: [],
   };
 }

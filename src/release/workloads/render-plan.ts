@@ -30,8 +30,8 @@ export interface RenderPlan {
     readonly installEnvironment: readonly EnvironmentVariable[];
     readonly rules: readonly Rule[];
   };
-  /** How the controllers learn that they serve the API of flows; none if they do not. */
-  readonly flows: readonly EnvironmentVariable[];
+  /** What the controllers do besides: they serve the API of flows, and keep the certificate of the console. */
+  readonly controllers: readonly EnvironmentVariable[];
   /** `envFrom` of every container. */
   readonly environmentFrom: readonly object[];
 }

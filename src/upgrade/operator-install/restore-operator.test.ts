@@ -11,7 +11,7 @@ import { FORMER_INFORMATION } from "../former-storage/lock.ts";
 import { OPERATOR_DEPLOYMENT } from "./former-operator.ts";
 import { restoreOperator } from "./restore-operator.ts";
 
-const { systemNamespace: namespace, nodeAgent, operator } = identity;
+const { systemNamespace: namespace, nodeAgent, operator, console: ownConsole } = identity;
 const PATHS = {
   daemonSet: `/apis/apps/v1/namespaces/${namespace}/daemonsets/${nodeAgent}`,
   pod: `/api/v1/namespaces/${namespace}/pods/agent-1`,
@@ -116,6 +116,18 @@ describe("restoreOperator()", () => {
     await work();
 
     expect(waits).toHaveLength(1);
+  });
+
+  test("removes the console, which the former operator does not know", async () => {
+    const { work, cluster } = await siteOf("current", [{}]);
+    const paths = [
+      `/apis/apps/v1/namespaces/${namespace}/deployments/${ownConsole}`,
+      `/api/v1/namespaces/${namespace}/services/${ownConsole}`,
+    ];
+    for (const path of paths) cluster.objects.set(path, { metadata: { name: ownConsole } } as never);
+    await work();
+
+    expect(paths.filter((path) => cluster.objects.has(path))).toEqual([]);
   });
 
   test("names a node that is down, and what to do with it, rather than the former operator", async () => {

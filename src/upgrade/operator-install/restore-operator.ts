@@ -8,6 +8,7 @@ import { isObject } from "../../model/shape.ts";
 import { ADMISSION_API } from "../../release/admission/policy-objects.ts";
 import { listAt } from "../../release/live-object.ts";
 import { MANAGED_BY_TEXT } from "../../release/managed-by-label.ts";
+import { CONSOLE } from "../../release/workloads/names.ts";
 import { readBackedUp, restoreBackedUp } from "../engine/restore-objects.ts";
 import type { PlannedChange, StepSite } from "../engine/step.ts";
 import { waitForFormerAgents } from "./former-agents.ts";
@@ -15,10 +16,13 @@ import { OPERATOR_DEPLOYMENT } from "./former-operator.ts";
 
 const INSTALLATION = `/apis/${apiVersionOf(OPERATOR_API)}/installations/default`;
 const SYSTEM = `/namespaces/${identity.systemNamespace}`;
-/** What only this release has in the place of the former controllers. */
-const OWN_CONTROLLERS = [
+/** What only this release has: in the place of the former controllers, and the console. */
+const OWN_WORKLOADS = [
   `/apis/apps/v1${SYSTEM}/deployments/${identity.controllers}`,
   `/apis/policy/v1${SYSTEM}/poddisruptionbudgets/${identity.controllers}`,
+  `/apis/apps/v1${SYSTEM}/deployments/${CONSOLE}`,
+  // The Secret with its certificate goes with it.
+  `/api/v1${SYSTEM}/services/${CONSOLE}`,
 ];
 const POLL_MILLISECONDS = 500;
 const POLLS = 240;
@@ -29,7 +33,7 @@ export async function restoreOperator(site: StepSite, changes: readonly PlannedC
   const isReplaced = changes.some(({ action, path }) => action === "delete" && path === OPERATOR_DEPLOYMENT);
   if (isReplaced) {
     await stopOperator(site);
-    for (const path of OWN_CONTROLLERS) await site.objects.remove(path);
+    for (const path of OWN_WORKLOADS) await site.objects.remove(path);
     await removeFinalizer(site);
   }
   await restoreDefinitions(site);

@@ -133,10 +133,10 @@ const SPEC: Descriptions = {
   "logging.cni.logFileMaxSize": "Size at which the log file is rotated, such as 100Mi. Default: 100Mi",
   "logging.cni.logFileMaxAgeDays": "Days after which rotated files are deleted. Default: 30",
   "logging.cni.logFileMaxCount": "Number of rotated files to keep. Default: 10",
-  controlPlaneNodeSelector: "Labels of the nodes that the controllers may run on",
+  controlPlaneNodeSelector: "Labels of the nodes that the controllers and the console may run on",
   ...below(
     "controlPlaneTolerations",
-    "Tolerations of the controllers, in addition to those of the control plane",
+    "Tolerations of the controllers and the console, in addition to those of the control plane",
     TOLERATION,
   ),
   controlPlaneReplicas: "Number of replicas of the controllers; one of them is active. Default: 2",
@@ -176,6 +176,9 @@ const SPEC: Descriptions = {
   "flows.flowsPerSecond":
     "Connections of each node that are recorded one by one in a second; more are only in the roll-ups. Default: 500",
   "flows.logFile": "File on the nodes to which each flow is written as a line of JSON; None: no file. Default: None",
+  console: "The web console: health, flows and addresses, for those who log in with a token; see console.md",
+  "console.mode": `Enabled: the Deployment ${identity.console} runs, which acts with the rights of the reader alone. Default: Disabled`,
+  "console.hosts": `Further host names and addresses under which users reach the console, besides those of the Service ${identity.console}. They are in its certificate, and no other is answered`,
   ...Object.fromEntries(Object.entries(REFUSED_SPEC_FIELDS).map(([field, why]) => [field, refused(why)])),
   ...Object.fromEntries(
     Object.entries(REFUSED_NETWORK_FIELDS).map(([field, why]) => [`${NETWORK_FIELD}.${field}`, refused(why)]),

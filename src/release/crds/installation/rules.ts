@@ -4,6 +4,7 @@
  */
 import { DETECTION_MESSAGES } from "../../../model/installation/check.ts";
 import { CNI_DIFFERS, PLUGIN_DIFFERS, SAME_CNI_FIELDS } from "../../../model/installation/cni.ts";
+import { NOT_A_HOST } from "../../../model/installation/console.ts";
 import { DATASTORE_MESSAGES } from "../../../model/installation/datastore.ts";
 import { anyObjectField, quantityField } from "../../../model/installation/fields.ts";
 import { DEFAULT_NAME, NOT_AN_INSTALLATION, OVERLAY_NAME } from "../../../model/installation/installation.ts";
@@ -60,6 +61,7 @@ export const INSTALLATION_RULES: RulesByPath = {
       message: DATASTORE_MESSAGES.twoSources,
     },
   ],
+  "spec.console.hosts[]": [{ rule: "self.matches('[a-z]') && !self.contains(':') || isIP(self)", message: NOT_A_HOST }],
   [`spec.${NETWORK_FIELD}.cni.ipam`]: [SAME_PLUGIN],
   [`spec.${NETWORK_FIELD}`]: refusals(REFUSED_NETWORK_FIELDS),
   [`spec.${NETWORK_FIELD}.mtu`]: [{ rule: `self == 0 || self >= ${SMALLEST_MTU}`, message: NOT_AN_MTU }],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { consoleSchema } from "../../../model/installation/console.ts";
 import { flowsSchema } from "../../../model/installation/flows.ts";
 import type { KubeObject } from "../../../release/kube-object.ts";
 import { installationSchema, translateInstallation } from "../../operator-install/translate-installation.ts";
@@ -87,6 +88,13 @@ describe("translateInstallation()", () => {
     expect(Object.keys(flows).toSorted()).toEqual(Object.keys(flowsSchema.entries).toSorted());
     const { spec, obstacles } = translateInstallation({ ...FORMER_SPEC, flows }, SCHEMA, PLACE);
     expect([spec["flows"], obstacles]).toEqual([flows, []]);
+  });
+
+  test("keeps every setting of the console", () => {
+    const console = { mode: "Enabled", hosts: ["console.example.org"] };
+    expect(Object.keys(console).toSorted()).toEqual(Object.keys(consoleSchema.entries).toSorted());
+    const { spec, obstacles } = translateInstallation({ ...FORMER_SPEC, console }, SCHEMA, PLACE);
+    expect([spec["console"], obstacles]).toEqual([console, []]);
   });
 
   test("is the same when it is done again", () => {
