@@ -16,8 +16,10 @@ export type AddressUse = keyof typeof ADDRESS_USES;
 const countsSchema = v.object({
   /** Addresses, as decimal text: an IPv6 pool has more than a number holds. */
   size: v.string(),
+  /** All in use: the borrowed and leaked ones and those of tunnels are among them. */
   used: v.number(),
   borrowed: v.number(),
+  /** Of those that are not in use. */
   reserved: v.number(),
   resting: v.number(),
   leaked: v.number(),

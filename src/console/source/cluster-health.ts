@@ -16,6 +16,8 @@ export interface IpamState {
   /** Milliseconds since 1970. */
   readonly at: number;
   readonly findings: readonly { readonly severity: string; readonly message: string }[];
+  /** By address: why it counts as leaked. */
+  readonly leaked: ReadonlyMap<string, string>;
 }
 
 export interface ClusterHealthFacts {

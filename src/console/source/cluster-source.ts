@@ -4,7 +4,7 @@
  */
 
 import { answersOfCluster } from "../../admin/flows/flow-access.ts";
-import { checkTwice } from "../../admin/ipam/check/check-once.ts";
+import { checkTwice, type Finding } from "../../admin/ipam/check/check-once.ts";
 import { USUAL_GRACE_MILLISECONDS } from "../../admin/ipam/check/leaks-and-duplicates.ts";
 import type { Clock } from "../../admin/main/context.ts";
 import type { StatusPart } from "../../admin/status/facts.ts";
@@ -23,11 +23,14 @@ import { PRODUCT_API } from "../../identity.ts";
 import type { KubeClient, KubeLines } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { isForbidden, statusOfRefusal } from "../../kube/require-ok.ts";
+import type { AddressDetail, PoolMapAnswer, Pools } from "../api/addresses.ts";
 import type { Health } from "../api/health.ts";
 import { type ConsoleSource, type OpenSource, TokenRefused } from "../source.ts";
+import type { NameSight } from "./address-map.ts";
 import { clusterHealth, type IpamState } from "./cluster-health.ts";
+import { type AddressMeans, readAddress, readPoolMap, readPools } from "./read-addresses.ts";
 import { type Attributes, type Reader, ReaderRights, readerOf } from "./reader.ts";
-import { type StoreAccess, type VisibleStore, visibleStore } from "./visible-store.ts";
+import { BLOCKS_TEXT, POOLS_TEXT, type StoreAccess, type VisibleStore, visibleStore } from "./visible-store.ts";
 
 export interface ClusterSourceMeans extends Pick<Clock, "now" | "wait"> {
   /** Of the console. */
@@ -124,25 +127,31 @@ class ClusterSource implements ConsoleSource {
     return this.answers("explanation", { id }, signal);
   }
 
-  async pools(): Promise<never> {
-    throw new PluginError("internal", "Cannot show addresses: not built yet");
+  async pools(signal: AbortSignal): Promise<Pools> {
+    return unlessStopped(this.addressMeans().then(readPools), signal);
   }
 
-  // biome-ignore lint/correctness/useYield: not built yet.
-  async *poolMap(): AsyncIterable<never> {
-    await this.pools();
+  async *poolMap(pool: string, signal: AbortSignal): AsyncIterable<PoolMapAnswer> {
+    const means = await unlessStopped(this.addressMeans(), signal);
+    for await (const answer of readPoolMap(pool, means)) {
+      signal.throwIfAborted();
+      yield answer;
+    }
   }
 
-  async address(): Promise<never> {
-    return this.pools();
+  async address(address: string, signal: AbortSignal): Promise<AddressDetail> {
+    return unlessStopped(
+      this.addressMeans().then((means) => readAddress(address, means)),
+      signal,
+    );
   }
 
   async draft(): Promise<never> {
-    return this.pools();
+    throw new PluginError("internal", "Cannot draft a policy: not built yet");
   }
 
   async applyDraft(): Promise<never> {
-    return this.pools();
+    throw new PluginError("internal", "Cannot draft a policy: not built yet");
   }
 
   /** Closes the datastore of Kubernetes, which shares its connection; never that of all readers. */
@@ -160,6 +169,29 @@ class ClusterSource implements ConsoleSource {
     const { namespace } = parameters;
     const [own] = namespace === undefined ? await this.readerRights.namespaces() : [namespace];
     yield* answersOfCluster(this.client, { path, parameters, stop }, own);
+  }
+
+  private async addressMeans(): Promise<AddressMeans> {
+    const ipam = await this.ipamState();
+    return {
+      ...{ store: this.visible(), sightOf: (namespaces) => this.sightOf(namespaces), now: this.means.now() },
+      ...(ipam === undefined ? {} : { leaked: ipam.leaked }),
+    };
+  }
+
+  /** Of a cluster with Kubernetes as its datastore, endpoints are pods, and nodes those of Kubernetes. */
+  private async sightOf(namespaces: readonly string[]): Promise<NameSight> {
+    const rights = this.readerRights;
+    const isStore = this.access.decides === "store";
+    const group = isStore ? "" : PRODUCT_API.group;
+    const pods = { verb: "list", group, resource: isStore ? "pods" : "workloadendpoints" } as const;
+    const [nodes, everyPod, ...allowed] = await Promise.all([
+      rights.may({ verb: "list", group, resource: "nodes" }),
+      rights.may(pods),
+      ...namespaces.map((namespace) => rights.may({ ...pods, namespace })),
+    ]);
+    const seenIn = new Set(namespaces.filter((_, index) => allowed[index] === true));
+    return { nodes, podsOf: (namespace) => everyPod || (namespace !== undefined && seenIn.has(namespace)) };
   }
 
   private visible(): VisibleStore {
@@ -205,7 +237,7 @@ class ClusterSource implements ConsoleSource {
     const store = this.visible();
     try {
       const { findings } = await checkTwice(store, this.means, USUAL_GRACE_MILLISECONDS);
-      return store.hidden.length > 0 ? undefined : { at, findings };
+      return store.hidden.length > 0 ? undefined : { at, findings, leaked: leakedIn(findings) };
     } catch (failure) {
       // Of a datastore that cannot be read, health says why.
       if (isRefusedToken(failure)) throw failure;
@@ -214,12 +246,17 @@ class ClusterSource implements ConsoleSource {
   }
 }
 
+function leakedIn(findings: readonly Finding[]): ReadonlyMap<string, string> {
+  return new Map(
+    findings.flatMap((finding) =>
+      finding.kind === "allocation-without-endpoint" && "leaked" in finding ? [[finding.address, finding.message]] : [],
+    ),
+  );
+}
+
 function isRefusedToken(failure: unknown): boolean {
   return failure instanceof TokenRefused || statusOfRefusal(failure) === 401;
 }
-
-const POOLS_TEXT = "IP pools";
-const BLOCKS_TEXT = "blocks of addresses";
 
 /** What decides about the views: if one of them changes, what is shown may not be shown any more. */
 const WATCHED_RIGHTS: readonly Attributes[] = [

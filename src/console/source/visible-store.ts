@@ -208,10 +208,13 @@ function placeOf(key: string): Place {
   return { group: api.group, resource: plural, ...(namespace === undefined ? {} : { namespace }) };
 }
 
+export const POOLS_TEXT = "IP pools";
+export const BLOCKS_TEXT = "blocks of addresses";
+
 const WORDS: Readonly<Record<string, string>> = {
-  ippools: "IP pools",
+  ippools: POOLS_TEXT,
   ipreservations: "reservations of addresses",
-  ipamblocks: "blocks of addresses",
+  ipamblocks: BLOCKS_TEXT,
   blockaffinities: "block affinities",
   ipamhandles: "handles of addresses",
   ipamconfigurations: "the settings of IPAM",

@@ -1,0 +1,178 @@
+/** Pools, maps and addresses as readers with different rights see them, over a datastore of which the console reads all. */
+import { describe, expect, test } from "bun:test";
+import * as v from "valibot";
+import { poolChange, prefix, reservationChange, seed } from "../../../test/support/ipam.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
+import { EVERYTHING, type Rule, readersCluster } from "../../../test/support/readers.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { assignOrdinal, emptyBlock, releaseOrdinals } from "../../ipam/block.ts";
+import { type IPAMBlock, writeBlock } from "../../model/ipam-block.ts";
+import { blockKey } from "../../model/keys.ts";
+import { PROFILE } from "../../model/kinds.ts";
+import { networkProfileSpec } from "../../model/network-profile.ts";
+import { addressSchema, poolMapAnswerSchema, poolsSchema } from "../api/addresses.ts";
+import { clusterSources } from "./cluster-source.ts";
+
+const NOW = new Date("2026-01-02T03:04:05Z");
+const ASSIGNED = "2026-01-01T00:00:00.000Z";
+const { signal } = new AbortController();
+
+async function source(rules: readonly Rule[], etcd = openMemory()) {
+  const { openClient } = readersCluster(startFakeApi(), { reader: { user: "reader", rules } });
+  const open = clusterSources({ version: "v1", server: {}, now: () => NOW, wait: async () => {}, openClient, etcd });
+  return open("reader", signal);
+}
+
+function taken(block: IPAMBlock, ordinal: number, secondary: Readonly<Record<string, string>>): IPAMBlock {
+  const attributes = { handleId: `net.${ordinal}`, secondary: { node: "n1", timestamp: ASSIGNED, ...secondary } };
+  return assignOrdinal(block, ordinal, attributes)?.block ?? block;
+}
+
+/** Of node n1: a pod of each namespace, a container, a tunnel, a leak, an address that rests; of n2: one borrowed. */
+async function filled() {
+  const empty = emptyBlock(prefix("10.0.0.0/29"), "host:n1", BigInt(NOW.getTime()) * 1_000_000n);
+  let block = taken(empty, 0, { pod: "web-1", namespace: "shop" });
+  block = taken(block, 1, { pod: "ledger-1", namespace: "bank" });
+  block = taken(block, 2, { type: "vxlanTunnelAddress" });
+  block = taken(block, 3, { network: "net" });
+  block = taken(block, 4, { pod: "old-1", namespace: "shop" });
+  block = taken(block, 5, { node: "n2", container: "cache" });
+  block = releaseOrdinals(block, [4], new Date(NOW.getTime() - 60_000));
+  const store = openMemory();
+  await seed(
+    store,
+    poolChange("blue", "10.0.0.0/28", { blockSize: 29, vxlanMode: "CrossSubnet" }),
+    reservationChange("r", ["10.0.0.7/32", "10.0.0.8/30"]),
+    { kind: "put", key: blockKey(block.cidr), value: writeBlock(block) },
+    {
+      kind: "put",
+      key: PROFILE.key({ name: "net" }),
+      value: PROFILE.codec.write(PROFILE.codec.make({ name: "net" }, networkProfileSpec("net"))),
+    },
+  );
+  return store;
+}
+
+const BLOCKS: Rule = { resources: ["ippools", "ipreservations", "ipamblocks"] };
+
+describe("pools()", () => {
+  test("counts what is in use, borrowed, leaked, reserved and resting", async () => {
+    const pools = await (await source(EVERYTHING, await filled())).pools(signal);
+
+    expect(v.parse(poolsSchema, pools)).toEqual(pools);
+    expect(pools.hidden).toEqual([]);
+    expect(pools.pools).toEqual([
+      {
+        ...{ name: "blue", cidr: "10.0.0.0/28", blockSize: 29, disabled: false, nodeSelector: "all()" },
+        encapsulation: "VXLAN (CrossSubnet)",
+        counts: { size: "16", used: 5, borrowed: 1, reserved: 5, resting: 1, leaked: 1, blocks: 1 },
+      },
+    ]);
+  });
+
+  test("has no pool, not even a count of it, if its blocks may not be listed", async () => {
+    const store = await filled();
+    for (const rules of [[], [{ resources: ["ippools"] }], [{ resources: ["ipamblocks", "pods"] }]]) {
+      const { pools, problems, hidden } = await (await source(rules, store)).pools(signal);
+      expect([pools, problems]).toEqual([[], []]);
+      expect(hidden.length).toBeGreaterThan(0);
+    }
+  });
+
+  test("says that it does not know leaks if endpoints may not be listed", async () => {
+    const { pools, hidden } = await (await source([BLOCKS], await filled())).pools(signal);
+
+    expect(pools.map(({ counts }) => counts.leaked)).toEqual([0]);
+    expect(hidden).toEqual(["which addresses are leaked"]);
+  });
+
+  test("names records that cannot be read, and addresses that no pool contains", async () => {
+    const store = await filled();
+    await seed(store, { kind: "put", key: blockKey(prefix("10.0.0.8/29")), value: "{" });
+    const { pools, problems } = await (await source(EVERYTHING, store)).pools(signal);
+
+    expect(pools[0]?.counts.blocks).toBe(2);
+    expect(problems.map(({ message }) => message).join()).toContain("10.0.0.8-29");
+    const alone = openMemory();
+    const block = taken(emptyBlock(prefix("10.9.0.0/29"), "host:n1", 1n), 0, {});
+    await seed(alone, { kind: "put", key: blockKey(block.cidr), value: writeBlock(block) });
+    expect((await (await source(EVERYTHING, alone)).pools(signal)).problems[0]?.message).toContain("no pool contains");
+  });
+});
+
+describe("poolMap()", () => {
+  test("has a letter for each address of each block", async () => {
+    const [pool, ...blocks] = await Array.fromAsync((await source(EVERYTHING, await filled())).poolMap("blue", signal));
+
+    for (const answer of [pool, ...blocks]) v.parse(poolMapAnswerSchema, answer);
+    expect(blocks).toEqual([{ block: { cidr: "10.0.0.0/29", node: "n1", free: 2, use: "uutlRb.r" } }]);
+  });
+
+  test("does not name nodes to who may not list them", async () => {
+    const [, block] = await Array.fromAsync((await source([BLOCKS], await filled())).poolMap("blue", signal));
+
+    expect(JSON.stringify(block)).not.toContain("n1");
+  });
+
+  test("fails for a pool that does not exist, and for one that may not be seen", async () => {
+    const store = await filled();
+    const map = async (rules: readonly Rule[], name: string) =>
+      Array.fromAsync((await source(rules, store)).poolMap(name, signal));
+
+    await expect(map(EVERYTHING, "red")).rejects.toMatchObject({ kind: "resource-missing" });
+    await expect(map([], "blue")).rejects.toMatchObject({ kind: "api-unavailable" });
+    await expect(map([], "red")).rejects.toMatchObject({ kind: "api-unavailable" });
+  });
+});
+
+describe("address()", () => {
+  const place = { pool: "blue", block: "10.0.0.0/29" };
+  const since = Date.parse(ASSIGNED);
+
+  test.each([
+    ["10.0.0.0", { use: "u", node: "n1", owner: "pod shop/web-1", since, handle: "net.0" }],
+    ["10.0.0.2", { use: "t", node: "n1", owner: "VXLAN tunnel of node n1", since, handle: "net.2" }],
+    ["10.0.0.5", { use: "b", node: "n2", owner: "container cache", since, handle: "net.5" }],
+    ["10.0.0.6", { use: ".", node: "n1" }],
+  ] as const)("says who has %s", async (address, expected) => {
+    const detail = await (await source(EVERYTHING, await filled())).address(address, signal);
+
+    expect(v.parse(addressSchema, detail)).toEqual({ address, ...place, ...expected });
+  });
+
+  test.each([
+    ["10.0.0.3", "l", "has no endpoint"],
+    ["10.0.0.4", "R", 'released by namespace "shop"'],
+    ["10.0.0.7", "r", "IPReservation"],
+    ["10.0.0.9", "r", "IPReservation"],
+    ["192.0.2.1", ".", "no pool contains it"],
+  ] as const)("says why %s is as it is", async (address, use, reason) => {
+    const detail = await (await source(EVERYTHING, await filled())).address(address, signal);
+
+    expect(detail.use).toBe(use);
+    expect(detail.reason).toContain(reason);
+  });
+
+  test("names nobody whose pods the reader may not list, nor nodes", async () => {
+    const rules: readonly Rule[] = [BLOCKS, { resources: ["workloadendpoints"], namespaces: ["shop"] }];
+    const few = await source(rules, await filled());
+    const texts = await Promise.all(["0", "1", "2", "4", "5"].map((last) => few.address(`10.0.0.${last}`, signal)));
+
+    expect(texts.map(({ owner }) => owner)).toEqual(["pod shop/web-1", ...new Array<undefined>(4)]);
+    expect(JSON.stringify(texts)).not.toMatch(/bank|ledger|cache|"n[12]"|node n1/);
+    expect(texts[3]?.reason).toContain('namespace "shop"');
+    const none = await source([BLOCKS], await filled());
+    expect((await none.address("10.0.0.4", signal)).reason).not.toContain("shop");
+  });
+
+  test("refuses what is no address, and who may not list blocks", async () => {
+    const store = await filled();
+
+    await expect((await source(EVERYTHING, store)).address("web", signal)).rejects.toMatchObject({
+      kind: "resource-invalid",
+    });
+    await expect((await source([], store)).address("10.0.0.1", signal)).rejects.toMatchObject({
+      kind: "api-unavailable",
+    });
+  });
+});
