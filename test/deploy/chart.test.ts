@@ -170,9 +170,10 @@ function describeHelm(version: HelmVersion): void {
           `${NETWORK_FIELD}.linuxDataplane=BPF`,
           "typhaMetricsPort=9093",
           "controlPlaneReplicas=0",
+          "console.hosts={https://console.example.org}",
         ];
         const refusal = template(NAMESPACE, ...wrong.map((value) => `--set=installation.${value}`));
-        const named = ["mtuu", "linuxDataplane", "typhaMetricsPort", "controlPlaneReplicas"];
+        const named = ["mtuu", "linuxDataplane", "typhaMetricsPort", "controlPlaneReplicas", "hosts"];
         await expect(refusal).rejects.toThrow(
           expect.objectContaining({ message: expect.stringMatching(inAnyOrder(named)) }),
         );
@@ -197,6 +198,8 @@ function describeHelm(version: HelmVersion): void {
         const settings = [
           network("mtu=1400"),
           network("ipPools[0].cidr=10.1.0.0/16"),
+          "--set=installation.console.mode=Enabled",
+          "--set=installation.console.hosts={console.example.org}",
           '--set-json=imagePullSecrets={"registry":{"auths":{}}}',
         ];
         await helm("install", "net", CHART, NAMESPACE, "--create-namespace", ...settings);
@@ -220,6 +223,8 @@ function describeHelm(version: HelmVersion): void {
           bgp: "Enabled",
           ipPools: [{ cidr: "10.1.0.0/16", name: "default-ipv4-ippool", encapsulation: "VXLANCrossSubnet" }],
         });
+        const { spec } = await cluster().server.get<{ readonly spec: object }>("installation", "default");
+        expect(spec).toMatchObject({ console: { mode: "Enabled", hosts: ["console.example.org"] } });
         expect(await namesLeft()).toContain(`deployment.apps/${operator}`);
 
         await Promise.all([helm("uninstall", "net", NAMESPACE), playHook()]);

@@ -26,6 +26,7 @@ export function clusterFindings(facts: StatusFacts): readonly StatusFinding[] {
       : conditionFindings("Installation default", installation.conditions)),
     ...ofComponents,
     ...workloadFindings(controllers),
+    ...workloadFindings(facts.console),
     ...(operator === undefined ? [] : workloadFindings(operator)),
     ...nodeFindings(facts),
     ...datastoreFindings(facts),

@@ -45,10 +45,11 @@ export interface ComponentState {
 }
 
 export function componentStates(facts: StatusFacts): readonly ComponentState[] {
-  const { components, operator, agents, controllers, installation } = facts;
+  const { components, operator, agents, controllers, console: webConsole, installation } = facts;
   const workloads = new Map<string, Workload>();
   if (agents !== undefined) workloads.set("node", agents);
   if (controllers !== undefined) workloads.set("controllers", controllers);
+  if (webConsole !== undefined) workloads.set("console", webConsole);
   const names = [...new Set([...components.keys(), ...workloads.keys()])].sort();
   return [
     ...(operator === undefined ? [] : [workloadState("operator", operator, undefined)]),
@@ -161,7 +162,7 @@ export function clusterStatusJson(facts: StatusFacts, findings: readonly StatusF
     toolVersion,
     clusterVersion: datastore.clusterVersion ?? null,
     datastore: datastore.kind,
-    workloads: [operator, agents, controllers].filter((each) => each !== undefined),
+    workloads: [operator, agents, controllers, facts.console].filter((each) => each !== undefined),
     conditions: {
       ...(installation === undefined ? {} : { installation: installation.conditions }),
       ...Object.fromEntries(components),

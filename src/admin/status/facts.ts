@@ -68,6 +68,8 @@ export interface StatusFacts {
   readonly operator?: Workload;
   readonly agents?: Workload;
   readonly controllers?: Workload;
+  /** Absent: it is switched off. */
+  readonly console?: Workload;
   readonly nodes: readonly ClusterNode[];
   readonly agentPods: readonly AgentPod[];
   readonly datastore: DatastoreState;

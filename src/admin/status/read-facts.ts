@@ -61,7 +61,7 @@ export async function readStatusFacts(
   objects: ClusterObjects,
   { toolVersion, datastore, unseen }: StatusMeans,
 ): Promise<StatusFacts> {
-  const { nodeAgent, controllers: controllersName, operator: operatorName, product } = identity;
+  const { nodeAgent, controllers: controllersName, console: consoleName, operator: operatorName, product } = identity;
   const seen = async <T>(part: StatusPart, reading: Promise<T>, nothing: T): Promise<T> => {
     try {
       return await reading;
@@ -71,7 +71,7 @@ export async function readStatusFacts(
       return nothing;
     }
   };
-  const [installation, statuses, operator, agents, nodes, controllers] = await Promise.all([
+  const [installation, statuses, operator, agents, nodes, controllers, webConsole] = await Promise.all([
     seen("installation", objects.read(INSTALLATION_PATH), undefined),
     seen("installation", objects.list(`${OPERATOR_GROUP_PATH}/${product}statuses`), []),
     seen(
@@ -82,6 +82,7 @@ export async function readStatusFacts(
     seen("agents", findComponent(objects, `daemonsets/${nodeAgent}`), undefined),
     seen("nodes", objects.list("/api/v1/nodes"), []),
     seen("controllers", findComponent(objects, `deployments/${controllersName}`), undefined),
+    seen("controllers", findComponent(objects, `deployments/${consoleName}`), undefined),
   ]);
   const pods = agents && (await seen("agent pods", podsOf(objects, agents), []));
   const own = installation && conditionsIn(installation);
@@ -95,6 +96,7 @@ export async function readStatusFacts(
     ...(operator === undefined ? {} : { operator }),
     ...(agents === undefined ? {} : { agents }),
     ...(controllers === undefined ? {} : { controllers }),
+    ...(webConsole === undefined ? {} : { console: webConsole }),
     nodes: clusterNodes(nodes),
     agentPods: (pods ?? []).flatMap((item) => agentPodOf(item) ?? []),
     datastore,

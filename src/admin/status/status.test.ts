@@ -9,7 +9,7 @@ import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import { ETCD_SECRET_HASH } from "../../release/workloads/names.ts";
 import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
-const { systemNamespace: SYSTEM, nodeAgent, controllers, operator, product } = identity;
+const { systemNamespace: SYSTEM, nodeAgent, controllers, console: webConsole, operator, product } = identity;
 const OPERATOR_PATH = `/apis/${apiVersionOf(OPERATOR_API)}`;
 const AGENTS = `/apis/apps/v1/namespaces/${SYSTEM}/daemonsets/${nodeAgent}`;
 
@@ -103,6 +103,19 @@ describe("status", () => {
 
     expect(stdout).toContain("Installed:   by a manifest, in namespace kube-system\n");
     expect(code).toBe(EXIT_OK);
+  });
+
+  test("shows the console if there is one, and that it is not ready", async () => {
+    const objects = {
+      ...WELL_CLUSTER,
+      [`/apis/apps/v1/namespaces/${SYSTEM}/deployments/${webConsole}`]: workload(SYSTEM, webConsole, 0),
+    };
+    const { code, stdout } = await status(objects);
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stdout).toMatch(/^console +Progressing +0\/2 /m);
+    expect(stdout).toContain(`failed: ${webConsole}: 0 of 2 pods are ready`);
+    expect((await status(WELL_CLUSTER)).stdout).not.toMatch(/^console/m);
   });
 
   test("finds the pods of an earlier release by the labels that its DaemonSet selects", async () => {
