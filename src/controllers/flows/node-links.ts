@@ -17,7 +17,8 @@ import {
 import { decodeShape } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { KeyPair } from "../../tls/x509.ts";
-import { TokenAttempts, type VerifiedNode } from "./verify-node.ts";
+import { TokenAttempts } from "../../web/token-attempts.ts";
+import type { VerifiedNode } from "./verify-node.ts";
 
 export interface NodeLinksOptions {
   readonly verify: (token: string) => Promise<VerifiedNode>;
@@ -43,7 +44,7 @@ export class NodeLinks {
   private readonly listeners = new Set<(link: NodeLink) => void>();
   private server: Bun.Server<LinkData> | undefined;
   private verifying = 0;
-  private readonly attempts: TokenAttempts;
+  private readonly attempts: TokenAttempts<VerifiedNode>;
 
   constructor(private readonly options: NodeLinksOptions) {
     this.attempts = new TokenAttempts(options.verify, () => performance.now());
