@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import { chooseDatastore, environmentLayer } from "../admin/datastore/choice.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import { portIn } from "../config/port-variable.ts";
 import { ControllersProcess } from "../controllers/controllers-process.ts";
 import { livenessOf } from "../controllers/report.ts";
 import { ReportServer } from "../controllers/serve-report.ts";
@@ -71,7 +72,7 @@ async function runUntil(signal: AbortSignal, watch: Watch): Promise<void> {
     log,
     started: ({ running }) => server.listen(running),
   });
-  const server = new ReportServer(() => controllers.report, healthPortIn(environment), warn);
+  const server = new ReportServer(() => controllers.report, portIn(environment, "HEALTH_PORT", HEALTH_PORT), warn);
   server.listen(controllerSettings(environment, undefined, { isEtcd }).running);
   watch.ask(() => livenessOf(controllers.report));
   const listening = setInterval(() => server.listenAgain(), LISTEN_AGAIN_MILLISECONDS);
@@ -86,16 +87,6 @@ async function runUntil(signal: AbortSignal, watch: Watch): Promise<void> {
 const warn = (message: string) => log(message, "WARNING");
 const HEALTH_PORT = 9095;
 const LISTEN_AGAIN_MILLISECONDS = 5_000;
-
-function healthPortIn({ HEALTH_PORT: text }: Readonly<Record<string, string | undefined>>): number {
-  if (text === undefined || text === "") return HEALTH_PORT;
-  const port = Number(text);
-  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
-  throw new PluginError(
-    "config-invalid",
-    `Cannot use the environment variable HEALTH_PORT: ${quoted(text)} is not a port; use a number from 1 to 65535`,
-  );
-}
 
 /** Those of the admin tool's variables. */
 function storeSettings(environment: Readonly<Record<string, string | undefined>>): DatastoreSettings {

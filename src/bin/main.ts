@@ -35,7 +35,17 @@ async function refuseVariable(part: Part, name: string): Promise<number> {
 }
 
 function isPlugin(part: Part): part is PluginPart {
-  return part !== "admin" && part !== "node" && part !== "controllers" && part !== "operator" && part !== "sidecar";
+  switch (part) {
+    case "node":
+    case "controllers":
+    case "operator":
+    case "sidecar":
+    case "console":
+    case "admin":
+      return false;
+    default:
+      return true;
+  }
 }
 
 async function runPart(part: Exclude<Part, PluginPart>, args: readonly string[]): Promise<number> {
@@ -61,6 +71,8 @@ function loadPart(part: Exclude<Part, PluginPart>): Promise<{ run(args: readonly
       return import("./operator.ts");
     case "sidecar":
       return import("./sidecar.ts");
+    case "console":
+      return import("./console.ts");
   }
 }
 

@@ -1,7 +1,7 @@
 /** The operator: one process for the whole cluster; further ones are warm standbys. */
 import { hostname } from "node:os";
+import { portIn } from "../config/port-variable.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
-import { PluginError } from "../errors.ts";
 import { LocalServer } from "../health/local-server.ts";
 import { healthPages, metricsPages } from "../health/pages.ts";
 import { type Watch, watchOver } from "../health/watchdog.ts";
@@ -109,17 +109,6 @@ async function deleteUntil(signal: AbortSignal, environment: Environment): Promi
   } finally {
     await client.close();
   }
-}
-
-function portIn(environment: Environment, name: string, otherwise: number): number {
-  const text = environment[name];
-  if (text === undefined || text === "") return otherwise;
-  const port = Number(text);
-  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
-  throw new PluginError(
-    "config-invalid",
-    `Cannot use the environment variable ${name}: ${quoted(text)} is not a port; use a number from 1 to 65535`,
-  );
 }
 
 /** Without a kubeconfig: the account of the pod. */

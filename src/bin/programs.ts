@@ -9,7 +9,7 @@ import type { Identity } from "../identity.ts";
 /** Started by a container runtime, one process per call. */
 export type PluginPart = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth";
 
-export type Part = PluginPart | "node" | "controllers" | "operator" | "sidecar" | "admin";
+export type Part = PluginPart | "node" | "controllers" | "operator" | "sidecar" | "console" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
@@ -22,6 +22,7 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
     controllers: names.controllers,
     operator: names.operator,
     sidecar: names.sidecar,
+    console: names.console,
     admin: names.adminTool,
   };
 }
@@ -53,6 +54,8 @@ export function partNamed(name: string, names: Identity): Part | undefined {
       return "operator";
     case names.sidecar:
       return "sidecar";
+    case names.console:
+      return "console";
     case names.adminTool:
       return "admin";
     default:

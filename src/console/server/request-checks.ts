@@ -25,6 +25,9 @@ export interface Site {
   readonly isOwnHost: (name: string, port: number | undefined) => boolean;
 }
 
+/** Nobody can make these names lead elsewhere. */
+export const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
 export interface CheckedRequest {
   readonly method: "GET" | "POST";
   readonly path: string;

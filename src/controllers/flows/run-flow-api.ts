@@ -6,6 +6,7 @@
  *                                   cluster-flows.ts ──> node-links.ts <── collectors of the nodes
  */
 
+import { portIn } from "../../config/port-variable.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { KubeClient, KubeRequest } from "../../kube/api.ts";
@@ -108,14 +109,6 @@ export async function runFlowApi(means: FlowApiProcess): Promise<void> {
 
 const NO_FRONT_PROXY =
   "the API server has no authority for requests on behalf of users; start kube-apiserver with --requestheader-client-ca-file and --proxy-client-cert-file";
-
-function portIn(environment: Environment, name: string, otherwise: number): number {
-  const text = environment[name];
-  if (text === undefined || text === "") return otherwise;
-  const port = Number(text);
-  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
-  throw invalid(name, text, "is not a port; use a number from 1 to 65535");
-}
 
 function invalid(name: string, value: string, problem: string): PluginError {
   return new PluginError("config-invalid", `Cannot use the environment variable ${name}: ${quoted(value)} ${problem}`);
