@@ -64,7 +64,7 @@ const PURE =
 
 /** What the page of the console may load. */
 const PAGE_MAY_LOAD =
-  "^(src/(console/(page|api)|flows|ip|model|selector|http)/|src/policy/(table/rule-comment|point|effective-rule)\\.ts$|src/admin/flows/flow-words\\.ts$|src/(identity|errors|quote|redaction|counted|parse-json)\\.ts$|identity/|node_modules/(valibot|preact|@preact|uplot|@tanstack)/)";
+  "^(src/(console/(page|api)|flows|ip|model|selector|http)/|src/policy/(table/rule-comment|point|effective-rule)\\.ts$|src/admin/flows/(flow|loss)-words\\.ts$|src/(identity|errors|quote|redaction|counted|parse-json)\\.ts$|identity/|node_modules/(valibot|preact|@preact|uplot|@tanstack)/)";
 
 /** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */
 const STEP_PAIRS = {

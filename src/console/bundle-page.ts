@@ -28,7 +28,7 @@ export async function bundlePage({ title = identity.title, plugins = [] }: PageB
     sourcemap: "none",
     env: "disable",
     define: { "process.env.NODE_ENV": '"production"' },
-    plugins: [...plugins],
+    plugins: [WITHOUT_SYSTEM, ...plugins],
   });
   if (!built.success) throw new AggregateError(built.logs, "Cannot bundle the page of the console");
   const assets = await Promise.all(
@@ -47,6 +47,18 @@ export async function bundlePage({ title = identity.title, plugins = [] }: PageB
     assets: [...assets, icon],
   };
 }
+
+/** Of the modules of the runtime, the page meets one: messages are kept from hiding codes of system calls, which a browser has none of. */
+const WITHOUT_SYSTEM: Bun.BunPlugin = {
+  name: "without-system",
+  setup(builder) {
+    builder.onResolve({ filter: /^node:os$/ }, ({ path }) => ({ path, namespace: "without-system" }));
+    builder.onLoad({ filter: /./, namespace: "without-system" }, () => ({
+      contents: "export const constants = { errno: {} };",
+      loader: "js",
+    }));
+  },
+};
 
 function hashed(name: string, ending: string, type: string, body: string): BundledPage["assets"][number] {
   const hash = new Bun.CryptoHasher("sha256").update(body).digest("hex").slice(0, 16);

@@ -23,6 +23,8 @@ export interface Request {
   readonly signal?: AbortSignal;
   /** Sent as JSON, by POST. */
   readonly body?: unknown;
+  /** The answer begins, perhaps long before its first line. */
+  opened?(): void;
 }
 
 type Schema<Value> = v.GenericSchema<unknown, Value>;
@@ -40,6 +42,7 @@ export async function* askLines<Value>(
   request: Request = {},
 ): AsyncGenerator<Value> {
   const response = await responseOf(path, request);
+  request.opened?.();
   if (response.body === null) return;
   for await (const line of linesOf(response.body)) {
     const value: unknown = JSON.parse(line);

@@ -19,6 +19,7 @@ export function Panel({ label, about, head, children, close }: PanelProps) {
   useEffect(() => {
     body.current?.scrollTo(0, 0);
   }, [about]);
+  useAlone(panel);
   useEffect(() => {
     const from = document.activeElement;
     panel.current?.focus({ preventScroll: true });
@@ -55,6 +56,27 @@ export function Panel({ label, about, head, children, close }: PanelProps) {
       </div>
     </aside>
   );
+}
+
+/** As in the style: the panel covers the view. */
+const COVERING = "(max-width: 760px)";
+
+/** What the panel covers takes no focus meanwhile. */
+function useAlone(panel: { readonly current: HTMLElement | null }): void {
+  useEffect(() => {
+    const media = matchMedia(COVERING);
+    const covered = [panel.current?.previousElementSibling, document.querySelector(".bar")];
+    const set = (isCovered: boolean) => {
+      for (const each of covered) each?.toggleAttribute("inert", isCovered);
+    };
+    const follow = () => set(media.matches);
+    follow();
+    media.addEventListener("change", follow);
+    return () => {
+      media.removeEventListener("change", follow);
+      set(false);
+    };
+  }, [panel]);
 }
 
 /** Facts of a panel. */

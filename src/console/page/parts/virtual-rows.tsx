@@ -29,8 +29,10 @@ export interface VirtualRowsProps<Row> {
   readonly growsAtTop?: boolean;
 }
 
-/** Below it a row has two lines; as in the style. */
+/** In pixels. Below it a row has several lines. */
 const NARROW = 720;
+/** Below it the less important columns are left out. */
+const MEDIUM = 1_000;
 const PAGE_ROWS = 20;
 
 export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
@@ -62,7 +64,7 @@ export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
   const isInSight = items.some(({ index }) => index === chosenIndex);
   return (
     <div
-      class={`rows rows-${name} ${width < NARROW ? "is-narrow" : ""}`}
+      class={`rows rows-${name} ${width < NARROW ? "is-narrow" : width < MEDIUM ? "is-medium" : ""}`}
       ref={scroller}
       role="grid"
       aria-label={label}
