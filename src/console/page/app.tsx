@@ -7,7 +7,7 @@ import { AddressesView } from "./addresses/addresses-view.tsx";
 import { THEMES, type Theme, theme } from "./appearance.ts";
 import { now } from "./clock.ts";
 import { FlowsView } from "./flows/flows-view.tsx";
-import { followHealth, health } from "./health/follow-health.ts";
+import { followHealth, forgetHealth, health } from "./health/follow-health.ts";
 import { HealthView } from "./health/health-view.tsx";
 import { KeysDialog } from "./keys-dialog.tsx";
 import { Login } from "./login.tsx";
@@ -15,7 +15,7 @@ import { Brand } from "./parts/brand.tsx";
 import { Icon, type IconName } from "./parts/icons.tsx";
 import { useKeys } from "./parts/keys.ts";
 import { go, hashOf, route } from "./route.ts";
-import { isStarting, logOut } from "./session.ts";
+import { isStarting, keepSession, logOut } from "./session.ts";
 import { session } from "./session-state.ts";
 import { ageWords } from "./words.ts";
 
@@ -41,10 +41,11 @@ function Frame({ session: reader }: { readonly session: Session }) {
   useEffect(() => {
     const end = new AbortController();
     void followHealth(end.signal);
+    keepSession(end.signal);
     return () => {
       end.abort();
       // Another reader may see less of it.
-      health.value = undefined;
+      forgetHealth();
     };
   }, []);
   useEffect(() => {

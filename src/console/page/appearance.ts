@@ -1,5 +1,6 @@
 /** What a reader sets for this browser: light or dark, keys. Nothing about the cluster is stored. */
 import { effect, signal } from "@preact/signals";
+import { store, stored } from "./browser-store.ts";
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -27,22 +28,4 @@ export function followAppearance(): void {
 /** As the style has it now. */
 export function colourOf(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
-
-/** A browser may refuse to store anything. */
-function stored(name: string): string | undefined {
-  try {
-    return localStorage.getItem(name) ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function store(name: string, value: string | undefined): void {
-  try {
-    if (value === undefined) localStorage.removeItem(name);
-    else localStorage.setItem(name, value);
-  } catch {
-    // Then it holds until the page is left.
-  }
 }

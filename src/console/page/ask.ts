@@ -3,9 +3,9 @@
  * session has ended, the page asks for a login and keeps the view.
  */
 import * as v from "valibot";
-import { CSRF_HEADER, refusalSchema } from "../api/session.ts";
+import { CSRF_HEADER, type RefusalAnswer, refusalSchema, streamEndSchema, UNATTENDED_HEADER } from "../api/session.ts";
 import { linesOf } from "./lines.ts";
-import { session, sessionEnded } from "./session-state.ts";
+import { csrfToken, loginMode, sessionEnded } from "./session-state.ts";
 
 /** The server said no, or could not be asked. */
 export class Refusal extends Error {
@@ -23,6 +23,8 @@ export interface Request {
   readonly signal?: AbortSignal;
   /** Sent as JSON, by POST. */
   readonly body?: unknown;
+  /** Nobody asked for it just now, so it does not keep the session. */
+  readonly isUnattended?: boolean;
   /** The answer begins, perhaps long before its first line. */
   opened?(): void;
 }
@@ -47,18 +49,23 @@ export async function* askLines<Value>(
   for await (const line of linesOf(response.body)) {
     const value: unknown = JSON.parse(line);
     if (typeof value !== "object" || value === null) throw unreadable(path);
-    const failed = v.safeParse(v.object({ error: refusalSchema }), value);
-    if (failed.success) throw new Refusal(503, failed.output.error.message, failed.output.error.remedy);
+    if ("refused" in value) throw endOfStream(decoded(streamEndSchema, value, path).refused);
     yield decoded(schemaOf(value), value, path);
   }
 }
 
-async function responseOf(path: string, { signal, body }: Request): Promise<Response> {
-  const csrfToken = session.peek()?.csrfToken;
+function endOfStream({ status, message, remedy }: RefusalAnswer & { readonly status: number }): Refusal {
+  if (status === 401) sessionEnded({ message, ...(remedy === undefined ? {} : { remedy }) });
+  return new Refusal(status, message, remedy);
+}
+
+async function responseOf(path: string, { signal, body, isUnattended }: Request): Promise<Response> {
+  const token = csrfToken();
   const response = await fetch(path, {
     method: body === undefined ? "GET" : "POST",
     headers: {
-      ...(csrfToken === undefined ? {} : { [CSRF_HEADER]: csrfToken }),
+      ...(token === undefined ? {} : { [CSRF_HEADER]: token }),
+      ...(isUnattended === true ? { [UNATTENDED_HEADER]: "true" } : {}),
       ...(body === undefined ? {} : { "content-type": "application/json" }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -77,7 +84,8 @@ async function responseOf(path: string, { signal, body }: Request): Promise<Resp
 async function refusalOf(response: Response, path: string): Promise<Refusal> {
   const read = v.safeParse(refusalSchema, await response.json().catch(() => undefined));
   const said = read.success ? read.output : { message: `The console answered ${response.status}` };
-  if (response.status === 401 && path !== "/api/login") sessionEnded(said);
+  if (response.status === 401 && path === "/api/login") loginMode.value = said.mode ?? loginMode.value;
+  else if (response.status === 401) sessionEnded(said);
   return new Refusal(response.status, said.message, said.remedy);
 }
 
@@ -93,53 +101,4 @@ function unreadable(path: string): Refusal {
     `The page does not understand the answer of ${path}`,
     "Load the page again: the console may be newer",
   );
-}
-
-/** What a view says about its stream. */
-export type Following =
-  | { readonly kind: "asking" }
-  | { readonly kind: "live" }
-  /** The answer is complete, and nothing follows. */
-  | { readonly kind: "complete" }
-  | { readonly kind: "lost"; readonly refusal: Refusal; readonly retryAt: number };
-
-const FIRST_PAUSE = 1_000;
-const LONGEST_PAUSE = 15_000;
-
-/**
- * Runs `read` again and again: each time from the beginning, with growing pauses after failures. `read` says when it is live. Ends
- * with the signal, when the session ends, or if `read` returns although nothing failed and it does not follow.
- */
-export async function keepFollowing(
-  read: (signal: AbortSignal, live: () => void) => Promise<"again" | "complete">,
-  tell: (following: Following) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  let pause = FIRST_PAUSE;
-  while (!signal.aborted && session.peek() !== undefined) {
-    const failure = await read(signal, () => {
-      pause = FIRST_PAUSE;
-      tell({ kind: "live" });
-    }).catch((error: unknown) => error);
-    if (signal.aborted || session.peek() === undefined) return;
-    if (failure === "complete") return tell({ kind: "complete" });
-    const refusal = failure instanceof Refusal ? failure : new Refusal(0, lostWords(failure));
-    tell({ kind: "lost", refusal, retryAt: Date.now() + pause });
-    await passed(pause, signal);
-    pause = Math.min(pause * 2, LONGEST_PAUSE);
-  }
-}
-
-function lostWords(failure: unknown): string {
-  return failure === "again" ? "The console ended the answer" : "The connection to the console was lost";
-}
-
-function passed(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -5,7 +5,8 @@ import { lossWords, type NodeLosses } from "../../../admin/flows/loss-words.ts";
 import { type FlowAnswer, flowAnswerSchema } from "../../../flows/flow-answer.ts";
 import { parametersOf } from "../../../flows/flow-query.ts";
 import { type FlowRecord, flowRecordSchema } from "../../../flows/flow-record.ts";
-import { askLines, type Following, keepFollowing } from "../ask.ts";
+import { askLines } from "../ask.ts";
+import { type Following, keepFollowing } from "../keep-following.ts";
 import type { ReadFilters } from "./flow-filter.ts";
 import { FlowStore } from "./flow-store.ts";
 
@@ -42,18 +43,21 @@ export async function followFlows({ query, follows }: ReadFilters, end: AbortSig
   const timer = setInterval(() => incoming.flush(), DRAWN_EVERY);
   end.addEventListener("abort", () => clearInterval(timer));
   await keepFollowing(
-    async (each, live) => {
-      const opened = () => {
-        if (follows) live();
-      };
-      for await (const answer of askLines(`/api/flows?${parameters}`, schemaOfAnswer, { signal: each, opened }))
-        incoming.take(answer);
-      incoming.flush();
-      isHistoryRead.value = true;
-      return follows ? "again" : "complete";
-    },
-    (following) => {
-      flowsFollowing.value = following;
+    {
+      read: async ({ live, ...request }) => {
+        const opened = () => {
+          if (follows) live();
+        };
+        for await (const answer of askLines(`/api/flows?${parameters}`, schemaOfAnswer, { ...request, opened }))
+          incoming.take(answer);
+        incoming.flush();
+        isHistoryRead.value = true;
+        return follows ? "again" : "complete";
+      },
+      tell: (following) => {
+        flowsFollowing.value = following;
+      },
+      forget: forgetFlows,
     },
     end,
   );

@@ -1,24 +1,33 @@
 /** The health that the server sends again whenever it changes. Followed in every view: its state is in the frame. */
 import { signal } from "@preact/signals";
 import { type Health, healthSchema } from "../../api/health.ts";
-import { askLines, type Following, keepFollowing } from "../ask.ts";
+import { askLines } from "../ask.ts";
+import { type Following, keepFollowing } from "../keep-following.ts";
 
 export const health = signal<Health | undefined>(undefined);
 export const healthFollowing = signal<Following>({ kind: "asking" });
 
-export async function followHealth(signal: AbortSignal): Promise<void> {
+export function forgetHealth(): void {
+  health.value = undefined;
   healthFollowing.value = { kind: "asking" };
+}
+
+export async function followHealth(end: AbortSignal): Promise<void> {
+  forgetHealth();
   await keepFollowing(
-    async (each, live) => {
-      for await (const value of askLines("/api/health", () => healthSchema, { signal: each })) {
-        health.value = value;
-        live();
-      }
-      return "again";
+    {
+      read: async ({ live, ...request }) => {
+        for await (const value of askLines("/api/health", () => healthSchema, request)) {
+          health.value = value;
+          live();
+        }
+        return "again";
+      },
+      tell: (following) => {
+        healthFollowing.value = following;
+      },
+      forget: forgetHealth,
     },
-    (following) => {
-      healthFollowing.value = following;
-    },
-    signal,
+    end,
   );
 }

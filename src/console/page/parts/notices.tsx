@@ -1,7 +1,8 @@
 /** What a view says in place of data: it is on its way, there is none, it could not be had, some of it is hidden. */
 import type { ComponentChildren } from "preact";
-import type { Following, Refusal } from "../ask.ts";
+import type { Refusal } from "../ask.ts";
 import { now } from "../clock.ts";
+import type { Following } from "../keep-following.ts";
 import { Command } from "./command.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 

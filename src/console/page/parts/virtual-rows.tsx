@@ -2,15 +2,9 @@
  * A table of any length, of which only the rows in sight are in the document. One row is chosen by the keyboard: arrows, Page Up and
  * Page Down, Home and End; Enter opens it.
  */
-import {
-  elementScroll,
-  observeElementOffset,
-  observeElementRect,
-  Virtualizer,
-  type VirtualizerOptions,
-} from "@tanstack/virtual-core";
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useVirtualizer, useWidth } from "./virtual.ts";
 
 export interface VirtualRowsProps<Row> {
   /** Also of its parts in the document. */
@@ -34,13 +28,15 @@ const NARROW = 720;
 /** Below it the less important columns are left out. */
 const MEDIUM = 1_000;
 const PAGE_ROWS = 20;
+/** In pixels, as in the style. It covers the first row while one scrolls. */
+const HEAD_HEIGHT = 30;
 
 export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
   const { name, label, columns, rows, keyOf, opened, heights } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const width = useWidth(scroller);
   const height = width < NARROW ? heights[1] : heights[0];
-  const virtual = useVirtualizer(scroller, rows.length, height);
+  const virtual = useVirtualizer(scroller, rows.length, height, HEAD_HEIGHT);
   const [chosen, choose] = useState<string | undefined>(opened);
   useSteadyPlace(scroller, rows, keyOf, height, props.growsAtTop === true);
 
@@ -143,45 +139,6 @@ function VirtualRow<Row>({ index, start, height, isChosen, choose, ...props }: V
       ))}
     </div>
   );
-}
-
-type Options = VirtualizerOptions<HTMLDivElement, HTMLDivElement>;
-
-function useVirtualizer(scroller: { readonly current: HTMLDivElement | null }, count: number, height: number) {
-  const [, draw] = useReducer((drawn: number, _: undefined) => drawn + 1, 0);
-  const options: Options = {
-    count,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => height,
-    scrollToFn: elementScroll,
-    observeElementRect,
-    observeElementOffset,
-    overscan: 12,
-    // The head of the table covers the first row while one scrolls.
-    scrollPaddingStart: HEAD_HEIGHT,
-    onChange: () => draw(undefined),
-  };
-  const [virtual] = useState(() => new Virtualizer<HTMLDivElement, HTMLDivElement>(options));
-  virtual.setOptions(options);
-  useLayoutEffect(() => virtual._didMount(), [virtual]);
-  useLayoutEffect(() => virtual._willUpdate());
-  useLayoutEffect(() => virtual.measure(), [virtual, height]);
-  return virtual;
-}
-
-const HEAD_HEIGHT = 30;
-
-function useWidth(element: { readonly current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(1_000);
-  useLayoutEffect(() => {
-    const { current } = element;
-    if (current === null) return undefined;
-    const observer = new ResizeObserver(() => setWidth(current.clientWidth));
-    observer.observe(current);
-    setWidth(current.clientWidth);
-    return () => observer.disconnect();
-  }, [element]);
-  return width;
 }
 
 /** Keeps the first row in sight where it is when rows come above it; at the top new rows are seen. */
