@@ -31,7 +31,7 @@ const LAYERS = [
   ["plugin", "chained", "flows"],
   ["upkeep", "release"],
   ["alp"],
-  ["agent", "alp/command", "alp/upgrade", "controllers", "operator", "admin", "upgrade", "console"],
+  ["agent", "alp/command", "alp/upgrade", "controllers", "operator", "admin", "upgrade", "console", "console/command"],
   ["bin"],
 ];
 
@@ -49,8 +49,10 @@ const SAME_LAYER = {
   // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
   // decoders, which are pure; see admin-decoders-only.
   // Of the agent it asks BIRD, by the agent's own client; see admin-asks-bird.
-  admin: ["upgrade", "operator", "agent", "alp/command"],
+  admin: ["upgrade", "operator", "agent", "alp/command", "console/command"],
   upgrade: ["alp/upgrade"],
+  // `vendorctl console`: as above, registered in one place.
+  "console/command": ["admin", "console"],
   // Status, search for leaks and drafts of policies are those of the commands; of upgrades it shows the ledger, see console-reads-the-ledger.
   console: ["admin", "upgrade"],
 };

@@ -96,6 +96,7 @@ function hostOf(environment: Environment, signal: AbortSignal): Host {
     hostName,
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
+    startedBy: () => process.ppid,
     findProgram: (name) => findProgram(name, environment),
     runProgram: (command) => runProgram(command, signal),
     readCniHost: async () => (await import("../admin/host/read-cni-host.ts")).readCniHost(environment),

@@ -107,7 +107,7 @@ function serverOf(
   return new ConsoleServer({
     ...{ page, openSource, clock, timers, log, now: () => now().getTime() },
     about: { product: identity.title, version: VERSION, mode: "cluster", writable: true },
-    cookie: `__Host-${identity.console}`,
+    cookie: () => `__Host-${identity.console}`,
     // Of any port: a Service, an Ingress and `kubectl port-forward` have others than this process.
     isOwnHost: (name) => LOOPBACK_NAMES.has(name) || hosts().has(name),
   });

@@ -111,6 +111,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     version: surroundings.version ?? VERSION,
     replaceFile: surroundings.replaceFile ?? (async () => false),
     replacePrivateFile: surroundings.replacePrivateFile ?? (async () => {}),
+    startedBy: () => 1,
     findProgram: surroundings.findProgram ?? (() => undefined),
     uplinkMtu: async () => surroundings.uplinkMtu,
     hostAddresses: async () => surroundings.hostAddresses ?? [],

@@ -1,6 +1,7 @@
 /** Every command of the admin tool: one row each. */
 
 import { ALP_COMMANDS } from "../../alp/command/commands.ts";
+import { consoleCommand } from "../../console/command/commands.ts";
 import { identity } from "../../identity.ts";
 import { applyCommand, createCommand, diffCommand, replaceCommand, validateCommand } from "../apply/commands.ts";
 import { bgpRoutes } from "../bgp/commands.ts";
@@ -87,6 +88,7 @@ export const COMMANDS: CommandGroup = {
       ],
     },
     flowsCommand,
+    consoleCommand,
     ALP_COMMANDS,
     {
       kind: "group",

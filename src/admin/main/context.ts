@@ -78,6 +78,8 @@ export interface Host {
   hostName(): Promise<string>;
   /** Identity of the machine that the tool runs on; an ID is generated if it has none. */
   machineIdentity(): Promise<string>;
+  /** The process that has started this one; another one as soon as that has ended. */
+  readonly startedBy: () => number;
   /** A program of this host, by its path or its name in PATH; `undefined` if there is none. */
   findProgram(name: string): Program | undefined;
   /** Runs a program of the host for at most half a minute; `undefined` if the host does not have it. */

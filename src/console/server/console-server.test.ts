@@ -117,7 +117,7 @@ async function start(more: Partial<ConsoleOptions> = {}): Promise<void> {
     },
     openSource: (token, signal) => openSource(token, signal),
     about: { product: "vendor", version: "1", mode: "cluster", writable: true },
-    cookie: COOKIE,
+    cookie: () => COOKIE,
     isOwnHost: (name, port) => name === "127.0.0.1" && port === server.port,
     log: (message) => logged.push(message),
     clock,

@@ -31,10 +31,12 @@ export interface ConsoleOptions extends SessionTimes {
   readonly openSource: OpenSource;
   /** Who the console is; the rest of a `Session` is of its reader. */
   readonly about: Pick<Session, "product" | "version" | "mode" | "writable">;
-  readonly cookie: string;
+  /** Name of the cookie. */
+  readonly cookie: () => string;
   readonly isOwnHost: Site["isOwnHost"];
   /** No message contains a token. */
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
+  readonly onSessionEnd?: () => void;
   readonly sessionLimits?: SessionLimits;
   readonly streamLimits?: StreamLimits;
 }
@@ -143,9 +145,9 @@ export class ConsoleServer {
     { checked, body }: { readonly checked: CheckedRequest; readonly body: string },
   ): Promise<void> {
     requirePost(checked);
+    const { log, about, onSessionEnd } = this.options;
     const { token } = decodeBody(loginSchema, body, 'send {"token": "…"}');
-    if (!/^[\x21-\x7e]{1,16384}$/.test(token)) throw new Refusal(401, "This is not a token", TOKEN_REMEDY);
-    const { log } = this.options;
+    if (!/^[\x21-\x7e]{1,16384}$/.test(token)) throw new Refusal(401, "This is not a token", TOKEN_REMEDY[about.mode]);
     const peer = peerOf(request.socket.remoteAddress);
     const from = peer === "" ? "this host" : peer;
     const login = await this.logins.verifyFrom(peer, token);
@@ -153,13 +155,14 @@ export class ConsoleServer {
       throw new Refusal(429, "Too many logins were refused, or are under way", "Try again in a minute");
     if (login.kind === "refused") {
       log(`Login from ${from} refused: ${login.why}`, "WARNING");
-      throw new Refusal(401, login.why, TOKEN_REMEDY);
+      throw new Refusal(401, login.why, TOKEN_REMEDY[about.mode]);
     }
     const { secret, session } = this.openSession(login);
     log(`${login.source.user} has logged in from ${from}`, "INFO");
-    session.signal.addEventListener("abort", () =>
-      log(`${login.source.user}: ${session.signal.reason.message}`, "INFO"),
-    );
+    session.signal.addEventListener("abort", () => {
+      log(`${login.source.user}: ${session.signal.reason.message}`, "INFO");
+      onSessionEnd?.();
+    });
     sendJson(response, 200, this.aboutSession(session), { "set-cookie": this.cookieOf(secret) });
   }
 
@@ -189,7 +192,7 @@ export class ConsoleServer {
 
   /** Throws `Refusal`. */
   private sessionOf({ header }: CheckedRequest): ReaderSession {
-    const secret = cookieIn(header("cookie") ?? "", this.options.cookie);
+    const secret = cookieIn(header("cookie") ?? "", this.options.cookie());
     const session = secret === undefined ? undefined : this.sessions.find(secret);
     if (session === undefined)
       throw new Refusal(401, secret === undefined ? "You are not logged in" : "The session has ended", SESSION_ENDED);
@@ -259,7 +262,7 @@ export class ConsoleServer {
   }
 
   private cookieOf(secret: string, more = ""): string {
-    return `${this.options.cookie}=${secret}; Path=/; Secure; HttpOnly; SameSite=Strict${more}`;
+    return `${this.options.cookie()}=${secret}; Path=/; Secure; HttpOnly; SameSite=Strict${more}`;
   }
 
   /** A token that is refused ends the session. */
@@ -296,7 +299,10 @@ export class ConsoleServer {
   }
 }
 
-const TOKEN_REMEDY = "Use a token of a user or of a service account: kubectl create token NAME";
+const TOKEN_REMEDY = {
+  cluster: "Use a token of a user or of a service account: kubectl create token NAME",
+  host: "Open the address that was printed last on the terminal of the console",
+} as const;
 
 function requirePost({ method }: CheckedRequest): void {
   if (method !== "POST") throw new Refusal(405, "Use POST");
