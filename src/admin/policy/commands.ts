@@ -1,3 +1,4 @@
+import { identity } from "../../identity.ts";
 import { loadOnce } from "../../load-once.ts";
 import type { Command } from "../main/command.ts";
 import { DRY_RUN_OPTION, NAMESPACE_OPTION, USUAL_NAMESPACE } from "../resources/options.ts";
@@ -260,6 +261,9 @@ export const policyDraft: Command = {
     "packets. Comments say whom a rule is about, and where it is more general than what was recorded. On stderr: what is not allowed, and why.",
     "Everything is read, nothing is written: look at the draft, edit it, apply it. The same flows give the same text.",
     "Flows are asked for as by the command flows. What did not happen in that time, such as a monthly job, is not in them.",
+    "With --flow the draft is not to be all that there is: it adds to the policies of now what one denied flow needs, and says what else",
+    "denies it. It comes before a policy of the same namespace whose rule denies the flow; policies of other tiers, and global ones, it does",
+    "not overrule.",
   ].join("\n"),
   options: [
     {
@@ -283,6 +287,11 @@ export const policyDraft: Command = {
     { name: "until", value: "DURATION|TIME", summary: "Flows until then" },
     { name: "include-denied", summary: "Allow also what was denied" },
     {
+      name: "flow",
+      value: "ID",
+      summary: "Only what allows this one denied flow, beside the policies that there are; nothing else changes",
+    },
+    {
       name: "aggregate",
       value: "LENGTH[,LENGTH]",
       summary: "Networks of this length stand for addresses outside, IPv4 and IPv6: 24,64 (default: single addresses)",
@@ -296,6 +305,10 @@ export const policyDraft: Command = {
     { command: "policy draft -n shop --owner Deployment/web --since 7d", does: "Only for one Deployment" },
     { command: "policy draft --enforced > containers.yaml", does: "On a host without Kubernetes, for its containers" },
     { command: "policy draft -n shop --aggregate 24", does: "Networks of 256 addresses in place of single ones" },
+    {
+      command: `policy draft --flow node-1-8f3a --enforced | ${identity.adminTool} apply -f -`,
+      does: "Allow one flow that `flows --verdict denied` shows",
+    },
   ],
   load: loadOnce(() => import("./draft/draft.ts")),
 };

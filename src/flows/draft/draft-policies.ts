@@ -7,6 +7,7 @@
  */
 import { type NetworkPolicy, type NetworkPolicySpec, networkPolicy } from "../../model/network-policy.ts";
 import { networkSet } from "../../model/network-set.ts";
+import type { PolicyType } from "../../model/policy-spec.ts";
 import { DEFAULT_TIER } from "../../model/tier.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { problemOf } from "../../policy/judge/enforced-policy.ts";
@@ -46,6 +47,10 @@ export interface DraftedPolicy {
   readonly namespace: string;
   readonly comments: readonly string[];
   readonly selector: string;
+  /** Absent: both, so what the rules do not allow is denied. */
+  readonly types?: readonly PolicyType[];
+  /** Absent: after those that have one. */
+  readonly order?: number;
   readonly ingress: readonly DraftedRule[];
   readonly egress: readonly DraftedRule[];
 }
@@ -345,15 +350,18 @@ function policiesOf(
 
 const LONGEST_DRAFT_NAME = 60;
 
-/** A valid name for a resource that no other one has: `draft-web`, `draft-web-2`. */
-function uniqueNames(): (namespace: string, wanted: string) => string {
-  const taken = new Set<string>();
+/** A valid name for a resource that no other one has: `draft-web`, `draft-web-2`. `taken`: `NAMESPACE/NAME` of others. */
+export function uniqueNames(
+  prefix = DRAFT_PREFIX,
+  taken: ReadonlySet<string> = new Set(),
+): (namespace: string, wanted: string) => string {
+  const given = new Set(taken);
   return (namespace, wanted) => {
     const plain = wanted.toLowerCase().replace(/[^a-z0-9]+/g, "-");
-    const base = `${DRAFT_PREFIX}${plain.slice(0, LONGEST_DRAFT_NAME)}`.replace(/-+$/, "");
+    const base = `${prefix}${plain.slice(0, LONGEST_DRAFT_NAME)}`.replace(/-+$/, "");
     let name = base;
-    for (let number = 2; taken.has(`${namespace}/${name}`); number++) name = `${base}-${number}`;
-    taken.add(`${namespace}/${name}`);
+    for (let number = 2; given.has(`${namespace}/${name}`); number++) name = `${base}-${number}`;
+    given.add(`${namespace}/${name}`);
     return name;
   };
 }
@@ -381,15 +389,22 @@ function enforcedDraft(
   };
 }
 
-export function policySpecOf({ selector, ingress, egress }: DraftedPolicy): Omit<NetworkPolicySpec, "tier"> {
+export function policySpecOf({
+  selector,
+  order,
+  types = ["Ingress", "Egress"],
+  ingress,
+  egress,
+}: DraftedPolicy): Omit<NetworkPolicySpec, "tier"> {
   return {
-    ...{ selector, types: ["Ingress", "Egress"] },
+    ...(order === undefined ? {} : { order }),
+    ...{ selector, types: [...types] },
     ...(ingress.length === 0 ? {} : { ingress: ingress.map(({ rule }) => rule) }),
     ...(egress.length === 0 ? {} : { egress: egress.map(({ rule }) => rule) }),
   };
 }
 
-function enforcedPolicyOf(policy: DraftedPolicy): NetworkPolicy {
+export function enforcedPolicyOf(policy: DraftedPolicy): NetworkPolicy {
   const { name, namespace } = policy;
   return networkPolicy.make({ name, namespace }, { tier: DEFAULT_TIER, ...policySpecOf(policy) });
 }

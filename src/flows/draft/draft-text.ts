@@ -1,6 +1,7 @@
 /** A draft as YAML to read, edit and apply: comments say whom each rule is about, and what is more general than what was recorded. Pure. */
 import { API_VERSION } from "../../identity.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
+import type { PolicyType } from "../../model/policy-spec.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { formatYaml } from "../../yaml.ts";
 import { type Draft, type DraftedPolicy, policySpecOf } from "./draft-policies.ts";
@@ -9,7 +10,7 @@ import type { DraftedRule, DraftedSet } from "./draft-rules.ts";
 /** `staged`: tried, not enforced. */
 export type DraftKind = "staged" | "enforced";
 
-export function draftText({ policies, sets }: Draft, kind: DraftKind): string {
+export function draftText({ policies, sets }: Pick<Draft, "policies" | "sets">, kind: DraftKind): string {
   return [...sets.map(setText), ...policies.map((policy) => policyText(policy, kind))].join("---\n");
 }
 
@@ -20,19 +21,27 @@ function setText({ name, namespace, labels, nets, comments }: DraftedSet): strin
 
 function policyText(policy: DraftedPolicy, kind: DraftKind): string {
   const { name, namespace, comments } = policy;
-  const { selector, types } = policySpecOf(policy);
+  const { order, selector, types = [] } = policySpecOf(policy);
   const head = {
     apiVersion: API_VERSION,
     kind: kind === "staged" ? "StagedNetworkPolicy" : "NetworkPolicy",
     metadata: { name, namespace },
-    spec: { ...(kind === "staged" ? { stagedAction: "Set" } : {}), selector, types },
+    spec: {
+      ...(kind === "staged" ? { stagedAction: "Set" } : {}),
+      ...(order === undefined ? {} : { order }),
+      ...{ selector, types },
+    },
   };
   return [
     commentLines(comments, ""),
     formatYaml(head),
-    ...(["ingress", "egress"] as const).map((direction) => rulesText(policy[direction], direction)),
+    ...(["ingress", "egress"] as const)
+      .filter((direction) => types.includes(TYPES[direction]))
+      .map((direction) => rulesText(policy[direction], direction)),
   ].join("");
 }
+
+const TYPES = { ingress: "Ingress", egress: "Egress" } as const satisfies Record<Direction, PolicyType>;
 
 const NOTHING: Readonly<Record<Direction, string>> = {
   ingress: "No connection to it was recorded: all are denied",

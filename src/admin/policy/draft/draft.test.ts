@@ -2,11 +2,16 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type AdminSurroundings, runInside } from "../../../../test/support/admin-context.ts";
 import { ALLOWED, DENIED, imitateNode, START, WELL } from "../../../../test/support/imitated-flows.ts";
+import { seed } from "../../../../test/support/ipam.ts";
 import { temporaryDirectory } from "../../../../test/support/temporary-directory.ts";
 import { openMemory } from "../../../datastore/memory/memory.ts";
 import type { FlowAnswer } from "../../../flows/flow-answer.ts";
 import type { FlowRecord } from "../../../flows/flow-record.ts";
+import { endpointLabels } from "../../../model/endpoint-labels.ts";
+import { ENDPOINT, NETWORK_POLICY } from "../../../model/kinds.ts";
+import { networkPolicy } from "../../../model/network-policy.ts";
 import { stagedNetworkPolicy } from "../../../model/staged-network-policy.ts";
+import { workloadEndpoint } from "../../../model/workload-endpoint.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../../main/command.ts";
 
 const directory = temporaryDirectory("policy-draft");
@@ -78,5 +83,45 @@ describe("policy draft", () => {
   test("refuses lengths of networks that do not exist", async () => {
     for (const length of ["33", "24,129", "x", "24,"])
       expect((await draft(`-n shop --aggregate ${length}`)).code).toBe(EXIT_USAGE);
+  });
+});
+
+describe("policy draft --flow", () => {
+  const LABELS = endpointLabels({ app: "db" }, { namespace: "shop", orchestrator: "k8s" });
+  const POD = workloadEndpoint.make(
+    { name: "node--2-k8s-db--0-eth0", namespace: "shop", labels: LABELS },
+    { orchestrator: "k8s", node: "node-2", pod: "db-0", endpoint: "eth0", ipNetworks: ["10.0.1.7/32"] },
+  );
+  const CLOSED = networkPolicy.make({ name: "db", namespace: "shop" }, { tier: "default", selector: "all()" });
+  const EXPLAINED: readonly FlowAnswer[] = [{ explanation: { flow: REFUSED, missing: [] } }, WELL];
+
+  async function ofFlow(words: string, answers = EXPLAINED) {
+    const store = openMemory();
+    await seed(
+      store,
+      { kind: "put", key: ENDPOINT.key(POD.metadata), value: workloadEndpoint.write(POD) },
+      { kind: "put", key: NETWORK_POLICY.key(CLOSED.metadata), value: networkPolicy.write(CLOSED) },
+    );
+    return draft(`--flow n2-9 ${words}`, answers, { store });
+  }
+
+  test("prints what allows that flow, and what the judge says of it", async () => {
+    const { code, stdout, stderr, asked } = await ofFlow("--enforced");
+
+    expect([code, asked]).toEqual([EXIT_OK, ["/explanation?id=n2-9"]]);
+    expect(stdout).toContain("kind: NetworkPolicy");
+    expect(stdout).toContain("- 203.0.113.77/32");
+    expect(stdout).not.toContain("Egress");
+    expect(stderr).toStartWith("The judge: with the draft the flow is allowed\n");
+    expect((await ofFlow("")).stdout).toContain("kind: StagedNetworkPolicy");
+    expect(JSON.parse((await ofFlow("-o json")).stdout)).toMatchObject({ verdict: "allowed", policies: [{}] });
+  });
+
+  test("fails for a flow that nobody knows, and with options about many flows", async () => {
+    const unknown = await ofFlow("", [WELL]);
+    expect([unknown.code, unknown.stdout]).toEqual([EXIT_FAILED, ""]);
+    expect(unknown.stderr).toContain("no node knows it");
+    for (const words of ["-n shop", "--since 1h", "--include-denied"])
+      expect((await ofFlow(words)).code).toBe(EXIT_USAGE);
   });
 });

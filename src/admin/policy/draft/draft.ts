@@ -11,8 +11,6 @@ import type { Aggregation } from "../../../flows/draft/draft-rules.ts";
 import { type DraftKind, draftText } from "../../../flows/draft/draft-text.ts";
 import type { UnselectedGroup } from "../../../flows/draft/workload-groups.ts";
 import { identity } from "../../../identity.ts";
-import type { NodeAgentConfiguration, NodeAgentSettings } from "../../../model/node-agent-configuration.ts";
-import { nodeAgentSettings } from "../../../model/node-agent-configuration.ts";
 import { readPolicy } from "../../../policy/read-resources.ts";
 import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
@@ -26,11 +24,14 @@ import type { Clock, ClusterAccess, DatastoreAccess } from "../../main/context.t
 import { USUAL_NAMESPACE } from "../../resources/options.ts";
 import { printable } from "../../terminal/printable.ts";
 import { DRAFT_TIME } from "../options.ts";
+import { draftOneFlow } from "./draft-flow.ts";
+import { knownSettings } from "./read-flow-draft.ts";
 
 /** More different connections are not judged. */
 const MOST_CONNECTIONS = 20_000;
 
 export async function run(context: DatastoreAccess & ClusterAccess & Clock, given: Given): Promise<ExitCode> {
+  if (given.values.has("flow")) return draftOneFlow(context, given);
   const [aggregation, isWanted] = [aggregationOf(given), wantedGroups(given)];
   const kind: DraftKind = given.switches.has("enforced") ? "enforced" : "staged";
   const missing = new MissingNotes(context);
@@ -116,16 +117,6 @@ function aggregationOf({ values }: Given): Aggregation {
       `"--aggregate" is ${quoted(text)}: must be the length of IPv4 networks, such as 24, or also of IPv6 networks: 24,64`,
     );
   return { 4: Number(ipv4), ...(ipv6 === undefined ? {} : { 6: Number(ipv6) }) };
-}
-
-/** The judge asks for them at each packet. */
-function knownSettings(configurations: readonly NodeAgentConfiguration[]): (node: string) => NodeAgentSettings {
-  const known = new Map<string, NodeAgentSettings>();
-  return (node) => {
-    const settings = known.get(node) ?? nodeAgentSettings(configurations, node);
-    known.set(node, settings);
-    return settings;
-  };
 }
 
 function jsonOf(draft: Draft): object {
