@@ -19,7 +19,15 @@ const { signal } = new AbortController();
 
 async function source(rules: readonly Rule[], etcd = openMemory()) {
   const { openClient } = readersCluster(startFakeApi(), { reader: { user: "reader", rules } });
-  const open = clusterSources({ version: "v1", server: {}, now: () => NOW, wait: async () => {}, openClient, etcd });
+  const open = clusterSources({
+    version: "v1",
+    server: {},
+    now: () => NOW,
+    wait: async () => {},
+    uuid: () => "1",
+    openClient,
+    etcd,
+  });
   return open("reader", signal);
 }
 

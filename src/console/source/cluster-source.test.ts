@@ -87,7 +87,15 @@ const ADMIN: Role = { user: "admin", rules: EVERYTHING };
 
 function open(readers: ReadersCluster, token = "reader", more: { readonly etcd?: ReturnType<typeof openMemory> } = {}) {
   const { openClient } = readers;
-  const means = { version: "v1.0.0", server: {}, now: () => NOW, wait: async () => {}, openClient, ...more };
+  const means = {
+    version: "v1.0.0",
+    server: {},
+    now: () => NOW,
+    wait: async () => {},
+    uuid: () => "1",
+    openClient,
+    ...more,
+  };
   return clusterSources(means)(token, signal);
 }
 

@@ -15,7 +15,7 @@ import type { KubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openKube } from "../../datastore/kube/open.ts";
 import { unlessStopped } from "../../datastore/unless-stopped.ts";
-import { describeFailure, PluginError } from "../../errors.ts";
+import { describeFailure } from "../../errors.ts";
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import { type FlowQuery, parametersOf } from "../../flows/flow-query.ts";
 import type { FlowPath } from "../../flows/flow-request.ts";
@@ -25,14 +25,16 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { isForbidden, statusOfRefusal } from "../../kube/require-ok.ts";
 import type { AddressDetail, PoolMapAnswer, Pools } from "../api/addresses.ts";
 import type { Health } from "../api/health.ts";
+import type { AppliedDraft, PolicyDraft } from "../api/policy-draft.ts";
 import { type ConsoleSource, type OpenSource, TokenRefused } from "../source.ts";
 import type { NameSight } from "./address-map.ts";
 import { clusterHealth, type IpamState } from "./cluster-health.ts";
+import { applyPolicyDraft, type DraftMeans, readPolicyDraft } from "./flow-draft.ts";
 import { type AddressMeans, readAddress, readPoolMap, readPools } from "./read-addresses.ts";
 import { type Attributes, type Reader, ReaderRights, readerOf } from "./reader.ts";
 import { BLOCKS_TEXT, POOLS_TEXT, type StoreAccess, type VisibleStore, visibleStore } from "./visible-store.ts";
 
-export interface ClusterSourceMeans extends Pick<Clock, "now" | "wait"> {
+export interface ClusterSourceMeans extends Pick<Clock, "now" | "wait" | "uuid"> {
   /** Of the console. */
   readonly version: string;
   /** Where the API server is and who has signed its certificate: without any credentials. */
@@ -146,12 +148,13 @@ class ClusterSource implements ConsoleSource {
     );
   }
 
-  async draft(): Promise<never> {
-    throw new PluginError("internal", "Cannot draft a policy: not built yet");
+  async draft(flowId: string, signal: AbortSignal): Promise<PolicyDraft> {
+    return unlessStopped(readPolicyDraft(this.draftMeans(flowId, signal)), signal);
   }
 
-  async applyDraft(): Promise<never> {
-    throw new PluginError("internal", "Cannot draft a policy: not built yet");
+  /** Once it has begun to write, it is not stopped halfway. */
+  async applyDraft(flowId: string, draft: PolicyDraft, signal: AbortSignal): Promise<AppliedDraft> {
+    return applyPolicyDraft(this.draftMeans(flowId, signal), draft, this.means);
   }
 
   /** Closes the datastore of Kubernetes, which shares its connection; never that of all readers. */
@@ -192,6 +195,10 @@ class ClusterSource implements ConsoleSource {
     ]);
     const seenIn = new Set(namespaces.filter((_, index) => allowed[index] === true));
     return { nodes, podsOf: (namespace) => everyPod || (namespace !== undefined && seenIn.has(namespace)) };
+  }
+
+  private draftMeans(id: string, signal: AbortSignal): DraftMeans {
+    return { id, answers: this.explanation(id, signal), store: this.visible() };
   }
 
   private visible(): VisibleStore {
