@@ -100,7 +100,7 @@ function serverOf(
   { etcd, hosts }: ServerNeeds,
 ): ConsoleServer {
   const openSource = clusterSources({
-    ...{ version: VERSION, server: { apiRoot }, openClient, now },
+    ...{ version: VERSION, server: { apiRoot }, openClient, now, uuid: () => crypto.randomUUID() },
     wait: (milliseconds) => clock.wait(milliseconds, NEVER),
     ...(etcd === undefined ? {} : { etcd }),
   });
