@@ -13,7 +13,10 @@ export interface WebListenerOptions {
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
   /** Request line, headers and trailers. */
   readonly mostHeadBytes: number;
-  /** Absent: connections are not limited. Otherwise each request is reported by `begin()`. */
+  /**
+   * Absent: connections are not limited. Otherwise each request is reported by `begin()`, and a connection has one at a time: the
+   * answers to more would be kept in memory until the first one has ended.
+   */
   readonly limits?: ConnectionLimits;
 }
 
@@ -30,10 +33,13 @@ const OLDEST_TLS = "TLSv1.2";
 export class WebListener {
   private readonly web: Server;
   private readonly connections: LimitedConnections<Socket> | undefined;
+  private readonly busy = new WeakSet<Socket>();
   private listener: PlainServer | undefined;
 
   constructor({ serve, mostHeadBytes, limits }: WebListenerOptions) {
-    this.web = createServer({ maxHeaderSize: mostHeadBytes }, serve);
+    this.web = createServer({ maxHeaderSize: mostHeadBytes }, (request, response) => {
+      if (limits === undefined || this.isOnlyOne(request, response)) serve(request, response);
+    });
     this.connections = limits && new LimitedConnections<Socket>(limits, (socket) => void socket.destroy());
   }
 
@@ -71,6 +77,16 @@ export class WebListener {
     this.listener = undefined;
     this.connections?.endAll();
     this.web.closeAllConnections();
+  }
+
+  private isOnlyOne({ socket }: IncomingMessage, response: ServerResponse): boolean {
+    if (this.busy.has(socket)) {
+      socket.destroy();
+      return false;
+    }
+    this.busy.add(socket);
+    response.once("close", () => this.busy.delete(socket));
+    return true;
   }
 
   private admit(socket: Socket): void {

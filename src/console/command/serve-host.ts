@@ -5,6 +5,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { EXIT_OK, type ExitCode } from "../../admin/main/command.ts";
 import type { Call, Clock, Host, Terminal } from "../../admin/main/context.ts";
+import { printable } from "../../admin/terminal/printable.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { SYSTEM_TIMERS, type Timers } from "../../timers.ts";
@@ -54,7 +55,7 @@ export async function serveHost(context: HostConsoleContext, console: HostConsol
     cookie: () => `${identity.console}-${server.port}`,
     // Of any port: it may be forwarded by ssh.
     isOwnHost: (name) => LOOPBACK_NAMES.has(name),
-    log: (message) => context.stderr(`${message}\n`),
+    log: (message) => context.stderr(`${printable(message)}\n`),
     onSessionEnd: () => signal.aborted || printAddress(),
   });
   const printAddress = () => {

@@ -382,6 +382,31 @@ describe("a request", () => {
     for (const path of ["/api/login", "/api/logout"]) expect((await ask(path, { headers })).status).toBe(405);
   });
 
+  test("behind another one, before that is answered, loses the connection of both", async () => {
+    const { cookie, ...others } = await loggedIn();
+    const head = Object.entries({ ...others, cookie, host: `127.0.0.1:${server.port}` })
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join("");
+    const closed = Promise.withResolvers<void>();
+    const socket = connect(server.port, "127.0.0.1", () => socket.write(`GET ${FLOWS} HTTP/1.1\r\n${head}\r\n`));
+    socket.once("data", () => socket.write(`GET / HTTP/1.1\r\n${head}\r\n`));
+    socket.once("close", () => closed.resolve());
+    await closed.promise;
+    await pollUntil(() => onlySource().ended === 1, "the end of the source");
+  });
+
+  test("after another one uses the same connection", async () => {
+    const get = `GET /assets/main-1.js HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\n\r\n`;
+    let answers = 0;
+    const socket = connect(server.port, "127.0.0.1", () => socket.write(get));
+    socket.on("data", (bytes) => {
+      answers += bytes.toString().split("HTTP/1.1 200").length - 1;
+      if (answers < 3) socket.write(get);
+    });
+    await pollUntil(() => answers === 3, "three answers");
+    socket.destroy();
+  });
+
   test("that never ends loses its connection", async () => {
     const closed = Promise.withResolvers<void>();
     const socket = connect(server.port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\nHo"));
