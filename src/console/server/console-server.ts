@@ -275,8 +275,8 @@ export class ConsoleServer {
     if (failure instanceof DOMException && failure.name === "TimeoutError")
       return new Refusal(504, `The answer took longer than ${ANSWER_MILLISECONDS / 1_000} seconds`, "Ask for less");
     const refusal = refusalOf(failure);
-    // Nothing that a reader can change.
-    if (refusal.status === 500) {
+    // Nothing that a reader can change, and not logged before.
+    if (refusal.status === 500 && refusal !== failure) {
       const reason = failure instanceof Error ? failure.message : String(failure);
       this.options.log(`Cannot answer: ${hideToken(reason)}`, "WARNING");
     }
