@@ -9,11 +9,11 @@ import { serveHost } from "./serve-host.ts";
 
 export async function run(context: Context, given: Given): Promise<ExitCode> {
   const console = { port: portOf(given), writable: given.switches.has("write"), asJson: wantsJson(given) };
-  return withDatastore(context, given, async (store) =>
+  return withDatastore(context, given, async (store, { kind }) =>
     serveHost(context, {
       ...console,
       page: await loadPage(),
-      openSource: (signal) => openHostSource(context, store, signal),
+      openSource: () => openHostSource(context, { given, store, isEmbedded: kind === "embedded" }),
     }),
   );
 }

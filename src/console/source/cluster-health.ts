@@ -6,11 +6,9 @@ import type { StatusFinding } from "../../admin/status/finding.ts";
 import { type UpgradeFacts, upgradeStateText } from "../../admin/upgrade/status.ts";
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
-import type { Node } from "../../model/node.ts";
-import { recordedTunnelAddress, TUNNEL_ADDRESSES } from "../../model/tunnel-address.ts";
 import { isUnfinished, type Ledger } from "../../upgrade/engine/ledger.ts";
 import type { Health, HealthNode, HealthPart, State, UpgradeProgress } from "../api/health.ts";
-import { gravest, gravestFirst, problemOf } from "./health-words.ts";
+import { bgpWords, gravest, gravestFirst, problemOf, tunnelWords } from "./health-words.ts";
 
 export interface IpamState {
   /** Milliseconds since 1970. */
@@ -145,23 +143,6 @@ function nodesOf(status: StatusFacts, findings: readonly StatusFinding[], at: nu
       problems: [...gravestFirst(problems)],
     };
   });
-}
-
-function tunnelWords({ spec }: Node): string {
-  const tunnels = TUNNEL_ADDRESSES.flatMap(({ kind, title }) => {
-    const address = recordedTunnelAddress(spec, kind);
-    return address === undefined ? [] : [`${title.replace(/^IPv6 | tunnel$/g, "")} ${address}`];
-  });
-  const { interfaceIPv4Address: own4, interfaceIPv6Address: own6 } = spec.wireguard ?? {};
-  return [
-    ...tunnels,
-    ...[own4, own6].flatMap((address) => (address === undefined ? [] : [`WireGuard ${address}`])),
-  ].join(", ");
-}
-
-/** What is recorded; sessions are known on the node alone. */
-function bgpWords({ spec: { bgp } }: Node): string {
-  return bgp?.asNumber === undefined ? "" : `AS ${bgp.asNumber}`;
 }
 
 /** A complete one is shown for this long. */

@@ -1,24 +1,22 @@
 /** The draft that allows one denied flow, as one reader may see the resources that decide about it, and how it is applied. */
 
-import { ADMIN_KINDS } from "../../admin/kinds/kinds.ts";
 import type { Clock } from "../../admin/main/context.ts";
 import { flowIn, readFlowDraft } from "../../admin/policy/draft/read-flow-draft.ts";
-import { writeResource } from "../../admin/resources/write.ts";
-import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { type DraftedPolicy, enforcedPolicyOf } from "../../flows/draft/draft-policies.ts";
 import { draftText } from "../../flows/draft/draft-text.ts";
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import { identity } from "../../identity.ts";
-import { findKind, NETWORK_POLICY } from "../../model/kinds.ts";
+import { NETWORK_POLICY } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import type { AppliedDraft, PolicyDraft } from "../api/policy-draft.ts";
+import type { SeenRecords } from "./visible-store.ts";
 
 export interface DraftMeans {
   readonly id: string;
   /** The answer to a question for the explanation of the flow. */
   readonly answers: AsyncIterable<FlowAnswer>;
-  readonly store: Datastore & { readonly hidden?: readonly string[] };
+  readonly store: SeenRecords;
 }
 
 interface Drafted {
@@ -63,13 +61,21 @@ export async function applyPolicyDraft(
       `Cannot apply the draft for flow ${quoted(means.id)}: it is not that of the flow any more`,
       { details: "policies or workloads have changed: draft it again, and look at it" },
     );
-  const kind = findKind(ADMIN_KINDS, NETWORK_POLICY.plural);
-  if (kind === undefined) throw new PluginError("internal", "Cannot apply a draft: there is no kind NetworkPolicy");
   const applied: AppliedDraft["applied"] = [];
   for (const drafted of policies) {
-    const resource = enforcedPolicyOf(drafted);
     const { name, namespace } = drafted;
-    await writeResource(means.store, { kind, name: { name, namespace }, resource }, { mode: "create", now, uuid });
+    const policy = enforcedPolicyOf(drafted);
+    const metadata = { ...policy.metadata, uid: uuid(), creationTimestamp: now().toISOString() };
+    const [key, value] = [NETWORK_POLICY.key({ name, namespace }), NETWORK_POLICY.codec.write({ ...policy, metadata })];
+    const written = await means.store.commit([{ kind: "create", key, value }]);
+    if (!written.ok)
+      throw new PluginError(
+        "resource-changed",
+        `Cannot create NetworkPolicy "${namespace}/${name}": it exists by now`,
+        {
+          details: "draft it again: the new one has another name",
+        },
+      );
     applied.push({ title: `NetworkPolicy ${namespace}/${name}`, outcome: "created" });
   }
   return { applied };

@@ -1,6 +1,8 @@
 /** What health of clusters and hosts has in common: findings as problems, and which state is the gravest. Pure. */
 import type { StatusFinding } from "../../admin/status/finding.ts";
 import { identity } from "../../identity.ts";
+import type { Node } from "../../model/node.ts";
+import { recordedTunnelAddress, TUNNEL_ADDRESSES } from "../../model/tunnel-address.ts";
 import type { HealthProblem, State } from "../api/health.ts";
 
 /** The gravest first. What is not known says little about the rest. */
@@ -30,4 +32,22 @@ const PROGRAMS = [identity.adminTool, "kubectl", "systemctl", "journalctl", "sys
 export function isCommand(remedy: string): boolean {
   const [program = ""] = remedy.split(" ");
   return PROGRAMS.includes(program) && !/[;,]\s|\s(?:or|to|and|if)\s|: /.test(remedy);
+}
+
+/** `VXLAN 10.0.0.1, WireGuard 10.0.0.2` */
+export function tunnelWords({ spec }: Node): string {
+  const tunnels = TUNNEL_ADDRESSES.flatMap(({ kind, title }) => {
+    const address = recordedTunnelAddress(spec, kind);
+    return address === undefined ? [] : [`${title.replace(/^IPv6 | tunnel$/g, "")} ${address}`];
+  });
+  const { interfaceIPv4Address: own4, interfaceIPv6Address: own6 } = spec.wireguard ?? {};
+  return [
+    ...tunnels,
+    ...[own4, own6].flatMap((address) => (address === undefined ? [] : [`WireGuard ${address}`])),
+  ].join(", ");
+}
+
+/** What is recorded; sessions are known on the node alone. */
+export function bgpWords({ spec: { bgp } }: Node): string {
+  return bgp?.asNumber === undefined ? "" : `AS ${bgp.asNumber}`;
 }

@@ -25,10 +25,10 @@ import {
   poolOf,
   strayProblem,
 } from "./address-map.ts";
-import { BLOCKS_TEXT, POOLS_TEXT, type VisibleStore } from "./visible-store.ts";
+import { BLOCKS_TEXT, POOLS_TEXT, type SeenRecords } from "./visible-store.ts";
 
 export interface AddressMeans {
-  readonly store: VisibleStore;
+  readonly store: SeenRecords;
   /** `namespaces`: of whose pods the names are shown if they may be. */
   sightOf(namespaces: readonly string[]): Promise<NameSight>;
   /** By address: why it counts as leaked. Absent: the reader may not see all that it takes to tell. */
@@ -67,7 +67,7 @@ const LEAKS_TEXT = "which addresses are leaked";
 /** None without the blocks: counts of zero would be wrong. */
 export async function readPools(means: AddressMeans): Promise<Pools> {
   const records = await readRecords(means);
-  const { hidden } = means.store;
+  const { hidden = [] } = means.store;
   const pools = hidden.includes(BLOCKS_TEXT) ? [] : records.pools;
   const stray = hidden.includes(POOLS_TEXT) ? undefined : strayProblem(records);
   return {
@@ -117,7 +117,7 @@ function ownersOf(address: Address, { blocks }: AddressRecords): readonly string
   });
 }
 
-function requireSeen(action: string, { hidden }: VisibleStore): void {
+function requireSeen(action: string, { hidden = [] }: SeenRecords): void {
   const [missing] = hidden.filter((text) => text === BLOCKS_TEXT || text === POOLS_TEXT);
   if (missing === undefined) return;
   throw new PluginError("api-unavailable", `${action}: you may not list ${missing}`, {

@@ -32,6 +32,9 @@ export interface VisibleStore extends Datastore {
   readonly hidden: readonly string[];
 }
 
+/** One that may hide something, or a whole one. */
+export type SeenRecords = Datastore & { readonly hidden?: readonly string[] };
+
 export interface StoreAccess {
   readonly store: Datastore;
   /** "store": it has the reader's own token. */

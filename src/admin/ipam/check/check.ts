@@ -42,7 +42,7 @@ export async function run(context: DatastoreAccess & Host & Clock, given: Given)
 export async function findIpamProblems(
   store: Datastore,
   where: { readonly context: HostAccess & Clock; readonly given: Given; readonly isEmbedded: boolean },
-): Promise<readonly Pick<Finding, "severity" | "message">[]> {
+): Promise<readonly JudgedFinding[]> {
   const host = await searchHostIfKnown(store, where);
   const options = { host, fixes: false, graceMilliseconds: USUAL_GRACE_MILLISECONDS };
   return (await examine(store, where.context, options)).findings;
@@ -55,7 +55,7 @@ interface Report {
     readonly addresses: number;
     readonly handles: number;
   };
-  readonly findings: readonly Judged[];
+  readonly findings: readonly JudgedFinding[];
   readonly allocations: readonly Allocation[];
   /** Why `--fix` did not repair anything. */
   readonly note?: string;
@@ -64,7 +64,7 @@ interface Report {
 }
 
 /** `remedy`: what the operator can do about a finding that is not fixed. */
-type Judged = (Finding | ContainerGone) & { readonly fixed: boolean; readonly remedy?: string };
+export type JudgedFinding = (Finding | ContainerGone) & { readonly fixed: boolean; readonly remedy?: string };
 
 /** An address of this host whose container is gone, as the kernel shows. */
 interface ContainerGone {
@@ -112,7 +112,7 @@ function refusalToRepair(findings: readonly Finding[]): string | undefined {
   return `--fix changed nothing: ${counted(count, "record is", "records are")} unreadable, and a repair could depend on ${count === 1 ? "it" : "them"}`;
 }
 
-function notFixed(finding: Finding): Judged {
+function notFixed(finding: Finding): JudgedFinding {
   return { ...finding, fixed: false };
 }
 
@@ -121,7 +121,7 @@ async function repairAll(
   store: Datastore,
   context: Call & Terminal & Clock,
   { checked, graceMilliseconds }: { readonly checked: Checked; readonly graceMilliseconds: number },
-): Promise<readonly Judged[]> {
+): Promise<readonly JudgedFinding[]> {
   const { findings, records, endpoints } = checked;
   const repairContext = { records, endpoints, store, allocator: allocatorFor(store, context), now: context.now() };
   const progress = openProgress(context, "Repairing", findings.length);
@@ -134,7 +134,7 @@ async function repairAll(
   progress.end();
   const after = await checkOnce(store, { now: context.now(), graceMilliseconds });
   const fixed = missingFindings(findings, after.findings);
-  return findings.map((finding): Judged => {
+  return findings.map((finding): JudgedFinding => {
     const remedy = remedies.get(finding);
     if (fixed.has(finding) || remedy === undefined) return { ...finding, fixed: fixed.has(finding) };
     return { ...finding, fixed: false, remedy };
@@ -154,7 +154,7 @@ async function judgeHost(
     fixes,
     known,
   }: { readonly host: HostLeaks | undefined; readonly fixes: boolean; readonly known: ReadonlySet<string> },
-): Promise<readonly Judged[]> {
+): Promise<readonly JudgedFinding[]> {
   const leaks = host?.leaks.filter(({ allocation }) => !known.has(formatAddress(allocation.address))) ?? [];
   if (host === undefined || leaks.length === 0) return [];
   const allocator = allocatorFor(store, context);
@@ -162,7 +162,7 @@ async function judgeHost(
     ? await releaseLeaks(leaks, host, { store, allocator, forget: context.forgetConnections })
     : [];
   const done = new Set(released.map(formatAddress));
-  return leaks.map(({ allocation, reason }): Judged => {
+  return leaks.map(({ allocation, reason }): JudgedFinding => {
     const address = formatAddress(allocation.address);
     const message = `Address ${describeNodeAllocation(allocation)} is leaked: ${reason}`;
     return { kind: "container-gone", severity: "unfinished", message, address, fixed: done.has(address) };
