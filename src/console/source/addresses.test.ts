@@ -23,7 +23,7 @@ async function source(rules: readonly Rule[], etcd = openMemory()) {
     version: "v1",
     server: {},
     now: () => NOW,
-    wait: async () => {},
+    wait: (ms: number) => Bun.sleep(ms),
     uuid: () => "1",
     openClient,
     etcd,
@@ -92,6 +92,21 @@ describe("pools()", () => {
 
     expect(pools.map(({ counts }) => counts.leaked)).toEqual([0]);
     expect(hidden).toEqual(["which addresses are leaked"]);
+  });
+
+  test("forgets what was found of leaks when the reader may see less", async () => {
+    const role = { user: "reader", rules: EVERYTHING };
+    const { openClient, roles } = readersCluster(startFakeApi(), { reader: role });
+    const means = { version: "v1", server: {}, now: () => NOW, uuid: () => "1", wait: (ms: number) => Bun.sleep(ms) };
+    const own = await clusterSources({ ...means, openClient, etcd: await filled() })("reader", signal);
+    await own.rights(signal);
+    expect((await own.pools(signal)).pools[0]?.counts.leaked).toBe(1);
+    roles.set("reader", { ...role, rules: [BLOCKS] });
+    await own.rights(signal);
+
+    const { pools, hidden } = await own.pools(signal);
+    expect([pools[0]?.counts.leaked, hidden]).toEqual([0, ["which addresses are leaked"]]);
+    expect(JSON.stringify(await own.health(signal))).not.toContain("10.0.0.3");
   });
 
   test("names records that cannot be read, and addresses that no pool contains", async () => {

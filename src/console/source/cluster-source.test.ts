@@ -91,7 +91,7 @@ function open(readers: ReadersCluster, token = "reader", more: { readonly etcd?:
     version: "v1.0.0",
     server: {},
     now: () => NOW,
-    wait: async () => {},
+    wait: (ms: number) => Bun.sleep(ms),
     uuid: () => "1",
     openClient,
     ...more,

@@ -62,12 +62,19 @@ export function clusterSources(means: ClusterSourceMeans): OpenSource {
 const TOKEN = /^[\x21-\x7e]{1,16384}$/;
 const TOKEN_ADVICE = "create one with: kubectl create token SERVICEACCOUNT --namespace NAMESPACE";
 
-/** Searching all records for leaks costs more than the rest of health. */
+/** Searching all records for leaks costs more than the rest: it is done this often, and at most for so large a share of the time. */
 const IPAM_MILLISECONDS = 60_000;
+const IPAM_SHARE = 1 / 20;
+/** An answer does not wait longer for it: the next one has what was found. */
+const IPAM_PATIENCE_MILLISECONDS = 500;
+
+type FoundIpam = IpamState | "may not see";
 
 class ClusterSource implements ConsoleSource {
-  private readonly readerRights: ReaderRights;
-  private ipam: { readonly at: number; readonly found: Promise<IpamState | undefined> } | undefined;
+  private readerRights: ReaderRights;
+  private ipam: { readonly nextAt: number; readonly last: FoundIpam | undefined } | undefined;
+  private lastRights: string | undefined;
+  private searching: Promise<FoundIpam | undefined> | undefined;
 
   private constructor(
     private readonly means: ClusterSourceMeans,
@@ -98,7 +105,14 @@ class ClusterSource implements ConsoleSource {
       Promise.all([rights.namespaces(), ...WATCHED_RIGHTS.map((each) => rights.may(each))]),
       signal,
     );
-    return JSON.stringify([reader, allowed, namespaces]);
+    const text = JSON.stringify([reader, allowed, namespaces]);
+    if (this.lastRights !== text) {
+      // What was found for other rights may be more than these show.
+      this.ipam = undefined;
+      this.readerRights = rights;
+    }
+    this.lastRights = text;
+    return text;
   }
 
   async health(signal: AbortSignal): Promise<Health> {
@@ -114,7 +128,7 @@ class ClusterSource implements ConsoleSource {
     const status = await readStatusFacts(objects, { toolVersion: means.version, datastore, unseen });
     return clusterHealth({
       ...{ status, now: means.now() },
-      ...(ipam === undefined ? {} : { ipam }),
+      ...(typeof ipam === "object" ? { ipam } : {}),
       ...(upgrade === undefined ? {} : { upgrade }),
       hidden: [...store.hidden, ...(upgrade === undefined ? ["the progress of upgrades"] : [])],
     });
@@ -178,7 +192,7 @@ class ClusterSource implements ConsoleSource {
     const ipam = await this.ipamState();
     return {
       ...{ store: this.visible(), sightOf: (namespaces) => this.sightOf(namespaces), now: this.means.now() },
-      ...(ipam === undefined ? {} : { leaked: ipam.leaked }),
+      leaks: typeof ipam === "object" ? ipam.leaked : (ipam ?? "not searched yet"),
     };
   }
 
@@ -228,23 +242,35 @@ class ClusterSource implements ConsoleSource {
     }
   }
 
-  /** `undefined`: the reader may not see all that it takes to tell a leak from what they may not see. */
-  private ipamState(): Promise<IpamState | undefined> {
-    const at = this.means.now().getTime();
-    if (this.ipam !== undefined && at - this.ipam.at < IPAM_MILLISECONDS) return this.ipam.found;
-    const ipam = { at, found: this.findIpamProblems(at) };
-    this.ipam = ipam;
-    ipam.found.catch(() => {
-      if (this.ipam === ipam) this.ipam = undefined;
-    });
-    return ipam.found;
+  /** `undefined`: not known yet. "may not see": the reader may not see all that it takes to tell a leak from what is hidden. */
+  private async ipamState(): Promise<FoundIpam | undefined> {
+    const { now, wait } = this.means;
+    if (this.searching === undefined && now().getTime() >= (this.ipam?.nextAt ?? 0)) {
+      this.searching = this.searchIpam().finally(() => {
+        this.searching = undefined;
+      });
+      // A failure is that of who waits for it.
+      this.searching.catch(() => {});
+    }
+    const { searching } = this;
+    if (searching === undefined) return this.ipam?.last;
+    return Promise.race([searching, wait(IPAM_PATIENCE_MILLISECONDS).then(() => this.ipam?.last)]);
   }
 
-  private async findIpamProblems(at: number): Promise<IpamState | undefined> {
+  private async searchIpam(): Promise<FoundIpam | undefined> {
+    const [at, rights] = [this.means.now().getTime(), this.lastRights];
+    const last = await this.findIpamProblems(at);
+    if (rights !== this.lastRights) return undefined;
+    const ended = this.means.now().getTime();
+    this.ipam = { last, nextAt: ended + Math.max(IPAM_MILLISECONDS, (ended - at) / IPAM_SHARE) };
+    return last;
+  }
+
+  private async findIpamProblems(at: number): Promise<FoundIpam | undefined> {
     const store = this.visible();
     try {
       const { findings } = await checkTwice(store, this.means, USUAL_GRACE_MILLISECONDS);
-      return store.hidden.length > 0 ? undefined : { at, findings, leaked: leakedIn(findings) };
+      return store.hidden.length > 0 ? "may not see" : { at, findings, leaked: leakedIn(findings) };
     } catch (failure) {
       // Of a datastore that cannot be read, health says why.
       if (isRefusedToken(failure)) throw failure;

@@ -46,7 +46,7 @@ async function etcdWith(...more: readonly ReturnType<typeof networkPolicy.make>[
 async function open(rules: readonly Rule[], etcd?: ReturnType<typeof openMemory>, api = startFakeApi()) {
   const readers = readersCluster(api, { reader: { user: "reader", rules } }, () => ANSWERS);
   const { openClient } = readers;
-  const clock = { now: () => new Date("2026-01-02T03:04:05Z"), wait: async () => {}, uuid: () => "u-1" };
+  const clock = { now: () => new Date("2026-01-02T03:04:05Z"), wait: (ms: number) => Bun.sleep(ms), uuid: () => "u-1" };
   const source = await clusterSources({ version: "v1", server: {}, ...clock, openClient, ...(etcd && { etcd }) })(
     "reader",
     signal,

@@ -107,7 +107,6 @@ function addressMeansOf(
       });
       searched = latest;
     }
-    const leaked = await searched.leaked;
-    return { store, sightOf: async () => EVERY_NAME, leaked, now };
+    return { store, sightOf: async () => EVERY_NAME, leaks: await searched.leaked, now };
   };
 }

@@ -31,8 +31,8 @@ export interface AddressMeans {
   readonly store: SeenRecords;
   /** `namespaces`: of whose pods the names are shown if they may be. */
   sightOf(namespaces: readonly string[]): Promise<NameSight>;
-  /** By address: why it counts as leaked. Absent: the reader may not see all that it takes to tell. */
-  readonly leaked?: ReadonlyMap<string, string>;
+  /** By address: why it counts as leaked; or why that is not known. */
+  readonly leaks: ReadonlyMap<string, string> | "may not see" | "not searched yet";
   readonly now: Date;
 }
 
@@ -40,7 +40,8 @@ interface Read extends AddressRecords {
   readonly unreadable: readonly Unreadable[];
 }
 
-async function readRecords({ store, leaked = new Map(), now }: AddressMeans, address?: Address): Promise<Read> {
+async function readRecords({ store, leaks, now }: AddressMeans, address?: Address): Promise<Read> {
+  const leaked: ReadonlyMap<string, string> = typeof leaks === "string" ? new Map() : leaks;
   const entries = await readAllEntries(store, POOL.prefix());
   const specs = readEach(entries, ({ value, key }) => POOL.codec.read(value, key)).readable;
   const encapsulations = new Map(specs.map((pool) => [pool.metadata.name, encapsulationOf(pool)]));
@@ -62,7 +63,10 @@ function encapsulationOf({ spec: { vxlanMode, ipipMode } }: IPPool): string {
   return "none";
 }
 
-const LEAKS_TEXT = "which addresses are leaked";
+const LEAKS_TEXTS = {
+  "may not see": "which addresses are leaked",
+  "not searched yet": "which addresses are leaked: they are being searched for",
+} as const;
 
 /** None without the blocks: counts of zero would be wrong. */
 export async function readPools(means: AddressMeans): Promise<Pools> {
@@ -77,7 +81,7 @@ export async function readPools(means: AddressMeans): Promise<Pools> {
       ...records.unreadable.map((each) => ({ message: describeUnreadable(each).message })),
       ...(stray === undefined ? [] : [{ message: stray, command: `${identity.adminTool} ipam check` }]),
     ],
-    hidden: [...hidden, ...(means.leaked === undefined ? [LEAKS_TEXT] : [])],
+    hidden: [...hidden, ...(typeof means.leaks === "string" ? [LEAKS_TEXTS[means.leaks]] : [])],
   };
 }
 
