@@ -46,7 +46,7 @@ export const EVERY_NAME: NameSight = { nodes: true, podsOf: () => true };
 type Circumstances = Pick<AddressRecords, "reserved" | "leaked" | "now">;
 
 /** A letter of `ADDRESS_USES` for each address. */
-export function useOf(block: IPAMBlock, { reserved, leaked, now }: Circumstances): string {
+function useOf(block: IPAMBlock, { reserved, leaked, now }: Circumstances): string {
   const within = reserved.filter((prefix) => prefixCovers(prefix, block.cidr) || prefixCovers(block.cidr, prefix));
   const node = affineNode(block);
   const hasLeaks = leaked.size > 0;
@@ -114,7 +114,7 @@ export function poolOf(pool: MappedPool, records: AddressRecords): Pool {
 }
 
 /** Blocks that no pool contains. */
-export function strayBlocks({ pools, blocks }: AddressRecords): readonly IPAMBlock[] {
+function strayBlocks({ pools, blocks }: AddressRecords): readonly IPAMBlock[] {
   return blocks.filter((block) => pools.every(({ cidr }) => !prefixCovers(cidr, block.cidr)));
 }
 
