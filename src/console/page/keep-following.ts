@@ -66,7 +66,8 @@ function refusalIn(outcome: unknown): Refusal {
   );
 }
 
-function passed(milliseconds: number, signal: AbortSignal): Promise<void> {
+/** Or the signal has fired. */
+export function passed(milliseconds: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, milliseconds);
   signal.addEventListener("abort", () => resolve(), { once: true });

@@ -58,12 +58,14 @@ export class FlowStore {
   }
 
   rows(order: FlowOrder): readonly FlowRecord[] {
-    const newestFirst = this.records.toReversed();
-    if (order === "newest first") return newestFirst;
-    const denied = newestFirst.filter(({ verdict }) => verdict === "denied");
-    return denied.length === 0
-      ? newestFirst
-      : [...denied, ...newestFirst.filter(({ verdict }) => verdict !== "denied")];
+    const first: FlowRecord[] = [];
+    const others: FlowRecord[] = [];
+    for (let index = this.slots.length - 1; index >= 0; index--) {
+      const record = this.slots[index]?.record;
+      if (record === undefined) continue;
+      (order === "denied first" && record.verdict === "denied" ? first : others).push(record);
+    }
+    return first.length === 0 ? others : first.concat(others);
   }
 
   private dropOldest(): void {

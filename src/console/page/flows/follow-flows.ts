@@ -6,7 +6,7 @@ import { type FlowAnswer, flowAnswerSchema } from "../../../flows/flow-answer.ts
 import { parametersOf } from "../../../flows/flow-query.ts";
 import { type FlowRecord, flowRecordSchema } from "../../../flows/flow-record.ts";
 import { askLines } from "../ask.ts";
-import { type Following, keepFollowing } from "../keep-following.ts";
+import { type Following, keepFollowing, passed } from "../keep-following.ts";
 import type { ReadFilters } from "./flow-filter.ts";
 import { FlowStore } from "./flow-store.ts";
 
@@ -19,8 +19,9 @@ export const isHistoryRead = signal(false);
 /** What the answer does not contain, in words: by the node and what it is about. */
 export const missing = signal<ReadonlyMap<string, string>>(new Map());
 
-/** So often the view is drawn again while many come. */
+/** So often the view is drawn again while flows come: less often if it has many, of which each time all are counted. */
 const DRAWN_EVERY = 250;
+const LONGER_FOR_EACH = 0.01;
 const flowLine = v.object({ flow: flowRecordSchema });
 
 export function schemaOfAnswer(line: object): v.GenericSchema<unknown, FlowAnswer> {
@@ -40,8 +41,7 @@ export async function followFlows({ query, follows }: ReadFilters, end: AbortSig
   const parameters = parametersOf(query);
   if (follows) parameters.set("follow", "true");
   const incoming = new Incoming();
-  const timer = setInterval(() => incoming.flush(), DRAWN_EVERY);
-  end.addEventListener("abort", () => clearInterval(timer));
+  void drawNowAndThen(incoming, end);
   await keepFollowing(
     {
       read: async ({ live, ...request }) => {
@@ -61,6 +61,13 @@ export async function followFlows({ query, follows }: ReadFilters, end: AbortSig
     },
     end,
   );
+}
+
+async function drawNowAndThen(incoming: Incoming, end: AbortSignal): Promise<void> {
+  while (!end.aborted) {
+    await passed(DRAWN_EVERY + store.size * LONGER_FOR_EACH, end);
+    if (!end.aborted) incoming.flush();
+  }
 }
 
 /** What has come and is not drawn yet. */
