@@ -5,13 +5,10 @@ import type { FlowRecord } from "../../../flows/flow-record.ts";
 import { Icon } from "../parts/icons.tsx";
 import { useKeys } from "../parts/keys.ts";
 import { type Verdict, VerdictMark } from "../parts/state-mark.tsx";
-import { go, route, withParameters } from "../route.ts";
+import { route } from "../route.ts";
 import { FIELD_HINTS, type Filter, filtersIn, suggestedFilters, TYPED_FIELDS } from "./flow-filter.ts";
+import { setFilters } from "./set-filters.ts";
 import { TimeFilter } from "./time-filter.tsx";
-
-export function setFilters(changes: Readonly<Record<string, string | undefined>>): void {
-  go(withParameters({ flow: undefined, ...changes }), "push");
-}
 
 export function FilterBar({ records }: { readonly records: readonly FlowRecord[] }) {
   const { parameters } = route.value;

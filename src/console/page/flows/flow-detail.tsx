@@ -85,7 +85,7 @@ export function FlowDetail({ id, close }: FlowDetailProps) {
   );
 }
 
-export function Section({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+function Section({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
   return (
     <section class="detail">
       <h3>{title}</h3>

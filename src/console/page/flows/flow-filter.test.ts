@@ -64,6 +64,10 @@ describe("suggestedFilters()", () => {
     ]);
   });
 
+  test("offers a whole name before a part of one", () => {
+    expect(words("shop")[0]).toBe("namespace=shop");
+  });
+
   test("offers the values of a field", () => {
     expect(words("staged=")).toEqual(["staged=allowed", "staged=denied", "staged=depends"]);
     expect(words("node=")).toEqual(["node=node-2"]);

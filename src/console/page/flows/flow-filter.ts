@@ -110,7 +110,8 @@ export function suggestedFilters(text: string, records: readonly FlowRecord[]): 
       .map((value) => ({ field: each, value })),
   );
   const asTyped = fields.map((each) => ({ field: each, value: typed }));
-  return unique([...known, ...asTyped]).slice(0, MOST_SUGGESTIONS);
+  const exact = known.filter(({ value }) => value === typed);
+  return unique([...exact, ...known, ...asTyped]).slice(0, MOST_SUGGESTIONS);
 }
 
 function suggestionsFor(field: TypedField, value: string, records: readonly FlowRecord[]): readonly Filter[] {

@@ -41,7 +41,7 @@ export function deniedGroups(records: readonly FlowRecord[]): readonly DeniedGro
   return [...groups.values()].toSorted((one, other) => other.lastAt - one.lastAt);
 }
 
-export function groupTitle(end: FlowEnd): string {
+function groupTitle(end: FlowEnd): string {
   const { owner, namespace } = end;
   if (owner === undefined) return end.kind === "outside" ? `outside ${end.address}` : endTitle(end);
   return namespace === undefined ? owner.name : `${namespace}/${owner.name}`;

@@ -4,7 +4,7 @@
  */
 import type { FlowRecord } from "../../../flows/flow-record.ts";
 
-export const MOST_FLOWS = 100_000;
+const MOST_FLOWS = 100_000;
 
 export type FlowOrder = "denied first" | "newest first";
 

@@ -15,13 +15,14 @@ import { VirtualRows } from "../parts/virtual-rows.tsx";
 import { go, route, withParameters } from "../route.ts";
 import { clockWords, exactTime, numberWords, timeWords } from "../words.ts";
 import { DeniedGroups } from "./denied-groups.tsx";
-import { FilterBar, setFilters } from "./filter-bar.tsx";
+import { FilterBar } from "./filter-bar.tsx";
 import { Destination, End, Port } from "./flow-cells.tsx";
 import { FlowDetail } from "./flow-detail.tsx";
 import { filterKey, type ReadFilters, readFilters } from "./flow-filter.ts";
 import type { FlowOrder } from "./flow-store.ts";
 import { flowsFollowing, followFlows, forgetFlows, isHistoryRead, missing, revision, store } from "./follow-flows.ts";
 import { NoFlows } from "./no-flows.tsx";
+import { setFilters } from "./set-filters.ts";
 import { FlowTimeline } from "./timeline.tsx";
 
 export function FlowsView() {

@@ -2,8 +2,8 @@
 import { useSignal } from "@preact/signals";
 import { route } from "../route.ts";
 import { numberWords, timeWords } from "../words.ts";
-import { setFilters } from "./filter-bar.tsx";
 import { NEWEST, RANGES } from "./flow-filter.ts";
+import { setFilters } from "./set-filters.ts";
 
 const BETWEEN = "between";
 const LIVE = "live";
@@ -25,10 +25,10 @@ export function TimeFilter() {
           value={isBetween || asksBetween.value ? BETWEEN : (range ?? LIVE)}
           onChange={({ currentTarget }) => choose(currentTarget.value)}
         >
-          <option value={LIVE}>Newest {numberWords(NEWEST)}, live</option>
+          <option value={LIVE}>Live, newest {numberWords(NEWEST)}</option>
           {RANGES.map(({ name, words }) => (
             <option key={name} value={name}>
-              {words}, live
+              {words}
             </option>
           ))}
           <option value={BETWEEN}>{isBetween ? betweenWords(since, until) : "Between two times …"}</option>

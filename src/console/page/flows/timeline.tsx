@@ -6,8 +6,8 @@ import type { FlowRecord } from "../../../flows/flow-record.ts";
 import { colourOf } from "../appearance.ts";
 import { Curve } from "../parts/curve.tsx";
 import { clockWords, dateWords, numberWords } from "../words.ts";
-import { setFilters } from "./filter-bar.tsx";
 import { timelineOf } from "./flow-timeline.ts";
+import { setFilters } from "./set-filters.ts";
 
 const HEIGHT = 58;
 

@@ -4,7 +4,7 @@ import type { Health, HealthNode, HealthProblem, State } from "../../api/health.
 
 const GRAVITY: Readonly<Record<State, number>> = { failed: 0, warning: 1, unknown: 2, ok: 3 };
 
-export function byGravity(one: { readonly state: State }, other: { readonly state: State }): number {
+function byGravity(one: { readonly state: State }, other: { readonly state: State }): number {
   return GRAVITY[one.state] - GRAVITY[other.state];
 }
 
@@ -51,7 +51,7 @@ export function sortedNodes(nodes: readonly HealthNode[]): readonly HealthNode[]
 
 const NAMES = new Intl.Collator("en", { numeric: true });
 
-export function compareNames(one: string, other: string): number {
+function compareNames(one: string, other: string): number {
   return NAMES.compare(one, other);
 }
 
