@@ -35,7 +35,7 @@ const PARTS = [
 ];
 
 const wanted = process.argv[2] ?? "";
-const files = [...new Bun.Glob("{src,test,sim}/**/*.test.ts").scanSync()].toSorted();
+const files = [...new Bun.Glob("{src,test,sim}/**/*.test.{ts,tsx}").scanSync()].toSorted();
 const chosen = wanted === "" ? undefined : await chooseTests(wanted, files);
 if (chosen?.files.length === 0) {
   console.error(`No path and no title of a test contains "${wanted}"`);

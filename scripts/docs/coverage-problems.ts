@@ -76,7 +76,7 @@ function isSchemaTest(named: string): boolean {
 function testProblems(named: string, files: Files): readonly string[] {
   const [path = "", ...rest] = named.split(" > ");
   const text = files.read(path);
-  if (text === undefined || !path.endsWith(".test.ts")) return [`no such test: ${path}`];
+  if (text === undefined || !/\.test\.tsx?$/.test(path)) return [`no such test: ${path}`];
   const title = /^"(.+)"$/.exec(rest.join(" > "))?.[1];
   if (title === undefined) return [`a test is named by its file and, in double quotes, its title: ${named}`];
   return text.includes(title) ? [] : [`no test in ${path} has "${title}" in its title`];

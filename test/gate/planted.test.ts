@@ -86,6 +86,25 @@ describe("layers", () => {
       "src/alp/feed/importing.ts: layer-8-alp",
     ]);
   }, 60_000);
+
+  test("the page of the console is for browsers, also by way of others, and nothing else draws or imports it", async () => {
+    plant("node_modules/preact/package.json", '{"name": "preact", "main": "index.js"}');
+    plant("node_modules/preact/index.js", "export const h = 1;\n");
+    plant("package.json", '{"dependencies": {"preact": "1.0.0"}}');
+    plant("src/policy/reading.ts", 'import { readFileSync } from "node:fs";\nexport { readFileSync };\n');
+    plant("src/flows/query.ts", 'import "../policy/reading.ts";\n');
+    plant("src/console/page/part.tsx", 'import "preact";\nimport "../../flows/query.ts";\n');
+    plant("src/console/drawing.ts", 'import "preact";\nimport "./page/part.tsx";\n');
+
+    const words = ["--config", ".dependency-cruiser.cjs", "-T", "json", "src/console"];
+    const { violations } = (JSON.parse(await outputOf("depcruise", ...words)) as Violations).summary;
+
+    expect([...new Set(violations.map(({ from, rule }) => `${from}: ${rule.name}`))].toSorted()).toEqual([
+      "src/console/page/part.tsx: page-is-for-browsers",
+      "src/console/drawing.ts: page-is-bundled",
+      "src/console/drawing.ts: page-packages-in-the-page-only",
+    ]);
+  }, 60_000);
 });
 
 describe("lint", () => {

@@ -33,7 +33,7 @@ describe("assignFiles()", () => {
   });
 
   test("has every test of the repository in exactly one lane, and every lane has files", () => {
-    const files = [...new Bun.Glob("{src,test}/**/*.test.ts").scanSync()];
+    const files = [...new Bun.Glob("{src,test}/**/*.test.{ts,tsx}").scanSync()];
     const lanes = assignFiles(files).flat();
 
     expect(lanes.flatMap((lane) => lane.files).toSorted()).toEqual(files.toSorted());
