@@ -100,9 +100,9 @@ describe("layers", () => {
     const { violations } = (JSON.parse(await outputOf("depcruise", ...words)) as Violations).summary;
 
     expect([...new Set(violations.map(({ from, rule }) => `${from}: ${rule.name}`))].toSorted()).toEqual([
-      "src/console/page/part.tsx: page-is-for-browsers",
       "src/console/drawing.ts: page-is-bundled",
       "src/console/drawing.ts: page-packages-in-the-page-only",
+      "src/console/page/part.tsx: page-is-for-browsers",
     ]);
   }, 60_000);
 });
