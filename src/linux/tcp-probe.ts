@@ -1,6 +1,12 @@
 /**
  * Makes the end of a TCP connection say where it is: to a SYN within a connection it replies with an ACK that has its present
  * sequence numbers (RFC 5961, section 4.2), and neither end is disturbed. The packet is sent in the name of the other end.
+ *
+ *   in the name of the client ──▶ server    SYN
+ *   in the name of the server ──▶ client    SYN, ACK
+ *
+ * Hosts on the way that track the connection let each of them pass in this direction only: a packet that does not fit is invalid to
+ * them, but these may say that the two ends know better.
  */
 import { type Address, addressBytes, type Family } from "../ip/address.ts";
 import { addressOf, systemCall } from "../system-call.ts";
@@ -19,7 +25,7 @@ const HOPS = 64;
 const HEADER: Readonly<Record<Family, number>> = { 4: 20, 6: 40 };
 const TCP_HEADER = 20;
 const WORDS_OF_TCP_HEADER = TCP_HEADER / 4;
-const SYN = 2;
+const FLAGS = { client: 2, server: 2 | 16 } as const;
 /** Sequence numbers are not known, and need not be: a SYN is never accepted within a connection. */
 const SEQUENCE = 1;
 /** What an end acknowledges that takes a probe for the beginning of a connection: it has none any more. */
@@ -30,9 +36,12 @@ export interface TcpEnd {
   readonly port: number;
 }
 
+/** In whose name: the client has begun the connection. */
+export type ProbeSender = keyof typeof FLAGS;
+
 export interface TcpProber {
   /** `from` is the other end as `to` knows it. A packet that cannot be sent is lost, as on its way. */
-  probe(from: TcpEnd, to: TcpEnd): void;
+  probe(from: TcpEnd, to: TcpEnd, sender: ProbeSender): void;
   close(): void;
 }
 
@@ -40,11 +49,11 @@ export interface TcpProber {
 export function openTcpProber(mark: number): TcpProber {
   const sockets = new Map<Family, number>();
   return {
-    probe(from, to) {
+    probe(from, to, sender) {
       const { family } = to.address;
       const fd = sockets.get(family) ?? openRaw(family, mark);
       sockets.set(family, fd);
-      const packet = synPacket(from, to);
+      const packet = probePacket(from, to, sender);
       const name = socketAddress(to.address, 0);
       systemCall("sendto", fd, packet, packet.length, 0, addressOf(name), name.length);
     },
@@ -64,7 +73,7 @@ function openRaw(family: Family, mark: number): number {
   throw new KernelError("mark TCP probes", errno);
 }
 
-export function synPacket(from: TcpEnd, to: TcpEnd): Uint8Array<ArrayBuffer> {
+export function probePacket(from: TcpEnd, to: TcpEnd, sender: ProbeSender): Uint8Array<ArrayBuffer> {
   const { family } = to.address;
   const [source, destination] = [addressBytes(from.address), addressBytes(to.address)];
   const header = HEADER[family];
@@ -89,7 +98,7 @@ export function synPacket(from: TcpEnd, to: TcpEnd): Uint8Array<ArrayBuffer> {
   view.setUint16(header + 2, to.port);
   view.setUint32(header + 4, SEQUENCE);
   packet[header + 12] = WORDS_OF_TCP_HEADER << 4;
-  packet[header + 13] = SYN;
+  packet[header + 13] = FLAGS[sender];
   const summed = Uint8Array.of(...source, ...destination, 0, TCP, 0, TCP_HEADER, ...packet.subarray(header));
   view.setUint16(header + 16, internetChecksum(summed));
   return packet;

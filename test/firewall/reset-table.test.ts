@@ -15,7 +15,7 @@ import * as libc from "../../src/linux/libc.ts";
 import { closeNetlinkSocket, openNetlinkSocket, ownSockets } from "../../src/linux/netlink-socket.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
 import { DOMAIN, socketAddress } from "../../src/linux/socket-address.ts";
-import { openTcpProber, synPacket } from "../../src/linux/tcp-probe.ts";
+import { openTcpProber, probePacket } from "../../src/linux/tcp-probe.ts";
 import { internetChecksum } from "../../src/linux/unchecked-datagrams.ts";
 import { RESETTING } from "../../src/policy/render/packet-mark.ts";
 import { addressOf, systemCall } from "../../src/system-call.ts";
@@ -102,13 +102,13 @@ describe.skipIf(!able)(`the table of resets${able ? "" : " (skipped: needs root,
     insideNetns(the(host).path, () => {
       const prober = openTcpProber(RESETTING.bit);
       const [{ from, to }] = sendersOf(family);
-      prober.probe(from, to);
+      prober.probe(from, to, "client");
       prober.close();
     });
   /** Of the client, as it would be within a connection or at its beginning. */
   const packetOf = (family: 4 | 6, flag: number): Uint8Array => {
     const [{ from, to }] = sendersOf(family);
-    const packet = synPacket(from, to);
+    const packet = probePacket(from, to, "client");
     const [header, view] = [packet.length - TCP_HEADER, new DataView(packet.buffer)];
     packet[header + 13] = flag;
     view.setUint16(header + 16, 0);

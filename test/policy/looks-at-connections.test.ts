@@ -13,7 +13,7 @@ import { pollUntil } from "../support/poll.ts";
 
 const area = new NetnsArea("looks");
 const able = canMakeNetns && Bun.which("nft") !== null && Bun.which("bash") !== null;
-const [DENIED, ALLOWED] = [5401, 5402];
+const [DENIED, ALLOWED, OF_NEW] = [5401, 5402, 5403];
 const NO_CHANGES: PolicyChanges = {
   ...{ endpoints: [], containerLabels: [], hostEndpoints: [], profiles: [], networkPolicies: [] },
   ...{ globalNetworkPolicies: [], networkSets: [], globalNetworkSets: [], configurations: [], serviceEndpoints: [] },
@@ -108,7 +108,7 @@ describe.skipIf(!able)(
     });
 
     test("do not end what a workload opened or answers that came during the look, and that rules allow", async () => {
-      send("127.0.0.4", DENIED);
+      send("127.0.0.4", OF_NEW);
       const [name, namespace] = ["new", "shop"];
       const pod = workloadEndpoint.make({ name, namespace }, { node: "one", ipNetworks: ["127.0.0.4/32"] });
       const arrived = { kind: "put", key: "new", value: pod, previous: undefined } as const;
@@ -117,7 +117,7 @@ describe.skipIf(!able)(
           if (count === 1 && following.judged.length === 1)
             following.open.changed(true, [{ ...NO_CHANGES, endpoints: [arrived] }]);
         },
-        (port, look) => port === DENIED && look === 1,
+        (port, look) => port === OF_NEW && look === 1,
       );
       following.open.changed(true, [CHANGE_OF_ALL]);
       await pollUntil(() => following.ended() > 0 || following.judged.length > 1, "a look, and a newer judgement");

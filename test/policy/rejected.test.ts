@@ -196,8 +196,8 @@ describe.each(["Disabled", "Enabled"] as const)("denyAction, flows %s", (flows) 
         port: CLOSED,
       }));
       if (own === undefined || of === undefined || to === undefined) continue;
-      for (let count = 0; count < 5; count++) insideNetns(mallory.netns, () => prober.probe(of, to));
-      insideNetns(mallory.netns, () => prober.probe(own, to));
+      for (let count = 0; count < 5; count++) insideNetns(mallory.netns, () => prober.probe(of, to, "client"));
+      insideNetns(mallory.netns, () => prober.probe(own, to, "client"));
     }
     prober.close();
 

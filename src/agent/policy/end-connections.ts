@@ -20,8 +20,10 @@ const PROBE_AGAIN_MILLISECONDS = 1_000;
 
 export interface EndedConnection extends ListedEntry {
   /** How its source and who answers see it. Of TCP only. */
-  readonly senders?: readonly [EndedSender, EndedSender];
+  readonly senders?: TwoSenders;
 }
+
+type TwoSenders = readonly [client: EndedSender, server: EndedSender];
 
 export interface EndMeans {
   readonly kernel: SocketOpener;
@@ -33,7 +35,7 @@ export interface EndMeans {
 }
 
 interface Resetting {
-  senders: readonly EndedSender[];
+  ended: readonly TwoSenders[];
   readonly since: number;
   isProbedAgain: boolean;
 }
@@ -61,9 +63,9 @@ export class ConnectionEnder {
     const removed = removeListed(tracking, connections);
     if (resetting === undefined) return removed;
     const isRemoved = new Set(removed);
-    resetting.senders = sendersOf(removed);
+    resetting.ended = sendersOf(removed);
     this.spare(sendersOf(connections.filter((each) => !isRemoved.has(each))));
-    this.probe(resetting.senders);
+    this.probe(resetting.ended);
     return removed;
   }
 
@@ -73,7 +75,7 @@ export class ConnectionEnder {
     for (const each of this.resetting) {
       if (each.isProbedAgain || now - each.since < PROBE_AGAIN_MILLISECONDS) continue;
       each.isProbedAgain = true;
-      this.probe(each.senders);
+      this.probe(each.ended);
       await pause();
     }
     this.resetting = this.resetting.filter(({ since }) => now - since < RESET_MILLISECONDS);
@@ -89,39 +91,42 @@ export class ConnectionEnder {
     this.table = undefined;
   }
 
-  private reset(senders: readonly EndedSender[]): Resetting | undefined {
+  private reset(ended: readonly TwoSenders[]): Resetting | undefined {
     try {
       this.table ??= ResetTable.open(this.means.kernel, RESETTING);
-      this.table.add(senders);
+      this.table.add(ended.flat());
     } catch (failure) {
       this.means.report(`TCP connections that policy denies end without a reset: ${describeFailure(failure)}`);
       this.close();
       return undefined;
     }
-    const resetting = { senders, since: this.means.elapsed(), isProbedAgain: false };
+    const resetting = { ended, since: this.means.elapsed(), isProbedAgain: false };
     this.resetting.push(resetting);
     return resetting;
   }
 
   /** Of connections that had ended before, whose ends may have another one by now, and of those that cannot be ended. */
-  private spare(senders: readonly EndedSender[]): void {
+  private spare(ended: readonly TwoSenders[]): void {
     try {
-      for (const each of senders) this.table?.remove(each);
+      for (const each of ended.flat()) this.table?.remove(each);
     } catch (failure) {
       this.means.report(`Cannot forget TCP connections that have ended: ${describeFailure(failure)}`);
     }
   }
 
-  private probe(senders: readonly EndedSender[]): void {
+  private probe(ended: readonly TwoSenders[]): void {
     try {
       this.prober ??= this.means.openProber?.(RESETTING.bit);
-      for (const { from, to } of senders) this.prober?.probe(to, from);
+      for (const [client, server] of ended) {
+        this.prober?.probe(client.to, client.from, "server");
+        this.prober?.probe(server.to, server.from, "client");
+      }
     } catch (failure) {
       this.means.report(`Idle TCP connections that policy denies are not reset at once: ${describeFailure(failure)}`);
     }
   }
 }
 
-function sendersOf(connections: readonly EndedConnection[]): readonly EndedSender[] {
-  return connections.flatMap((each) => each.senders ?? []);
+function sendersOf(connections: readonly EndedConnection[]): readonly TwoSenders[] {
+  return connections.flatMap(({ senders }) => (senders === undefined ? [] : [senders]));
 }
