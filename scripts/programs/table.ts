@@ -108,6 +108,10 @@ const INSTALLED = {
   ipvsadm: "ipvsadm",
   "mkfs.ext4": "e2fsprogs",
 
+  // Looks at the page of the console; makes its pictures small.
+  chromium: "chromium",
+  pngquant: "pngquant",
+
   // The shells that completion scripts are tested in.
   zsh: "zsh",
   fish: "fish",
