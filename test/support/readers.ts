@@ -29,11 +29,19 @@ export interface ReadersCluster {
   readonly requests: string[];
 }
 
-/** `flows`: what its API of flows sends, whatever it is asked. */
+/** What its API of flows sends to this reader; as long as there is more. */
+export type SendFlows = (path: string, asked: AskedFlows) => Iterable<FlowAnswer> | AsyncIterable<FlowAnswer>;
+
+export interface AskedFlows {
+  readonly query: Readonly<Record<string, string>>;
+  readonly role: Role;
+  readonly signal: AbortSignal;
+}
+
 export function readersCluster(
   api: FakeApi,
   readers: Readonly<Record<string, Role>>,
-  flows: (path: string) => readonly FlowAnswer[] = () => [],
+  flows: SendFlows = () => [],
 ): ReadersCluster {
   const roles = new Map(Object.entries(readers));
   const requests: string[] = [];
@@ -62,11 +70,13 @@ export function readersCluster(
       const client = api.connect(async (request, send) => refuse(token, request) ?? send());
       return {
         ...client,
-        async *lines(path) {
+        async *lines(path, query, signal) {
           const request = { method: "GET", path } as const;
           const refusal = refuse(token, request);
           if (refusal !== undefined) requireOk(refusal, request);
-          for (const answer of flows(path)) yield flowLine(answer).trimEnd();
+          const role = roles.get(token);
+          if (role === undefined) return;
+          for await (const answer of flows(path, { query, role, signal })) yield flowLine(answer).trimEnd();
         },
       };
     },
@@ -79,7 +89,7 @@ interface Asked {
   readonly namespace?: string | undefined;
 }
 
-function isAllowed({ rules }: Role, { verb, resource, namespace }: Asked): boolean {
+export function isAllowed({ rules }: Role, { verb, resource, namespace }: Asked): boolean {
   return rules.some(
     ({ resources, verbs = ["get", "list", "watch"], namespaces }) =>
       (resources.includes("*") || resources.includes(resource)) &&
