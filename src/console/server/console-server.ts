@@ -267,8 +267,10 @@ export class ConsoleServer {
 
   /** A token that is refused ends the session. */
   private refusalForReader(failure: unknown, session: ReaderSession): Refusal {
-    if (meansRefusedToken(failure)) session.end("The session has ended: its token is not valid any more");
-    return this.refusalFor(failure, session.hideToken);
+    if (!meansRefusedToken(failure)) return this.refusalFor(failure, session.hideToken);
+    session.end("The session has ended: its token is not valid any more");
+    // In these words, and not in those of whatever question came first.
+    return refusalOf(session.signal.reason);
   }
 
   private refusalFor(failure: unknown, hideToken: Login["hideToken"]): Refusal {

@@ -63,10 +63,8 @@ function encapsulationOf({ spec: { vxlanMode, ipipMode } }: IPPool): string {
   return "none";
 }
 
-const LEAKS_TEXTS = {
-  "may not see": "which addresses are leaked",
-  "not searched yet": "which addresses are leaked: they are being searched for",
-} as const;
+const LEAKS_TEXT = "which addresses are leaked";
+const SEARCH_TEXT = "leaked addresses are being searched for: none is counted yet";
 
 /** None without the blocks: counts of zero would be wrong. */
 export async function readPools(means: AddressMeans): Promise<Pools> {
@@ -80,8 +78,9 @@ export async function readPools(means: AddressMeans): Promise<Pools> {
     problems: [
       ...records.unreadable.map((each) => ({ message: describeUnreadable(each).message })),
       ...(stray === undefined ? [] : [{ message: stray, command: `${identity.adminTool} ipam check` }]),
+      ...(means.leaks === "not searched yet" ? [{ message: SEARCH_TEXT }] : []),
     ],
-    hidden: [...hidden, ...(typeof means.leaks === "string" ? [LEAKS_TEXTS[means.leaks]] : [])],
+    hidden: [...hidden, ...(means.leaks === "may not see" ? [LEAKS_TEXT] : [])],
   };
 }
 

@@ -22,7 +22,7 @@ export const USE_NAMES: Readonly<Record<AddressUse, string>> = {
 export const USE_SIGNS: Readonly<Record<AddressUse, string>> = {
   u: "",
   b: "↗",
-  t: "T",
+  t: "⇄",
   R: "~",
   r: "×",
   l: "!",

@@ -52,7 +52,10 @@ function optionsOf(bucketSeconds: number): Omit<uPlot.Options, "width" | "height
         font: "11px system-ui",
         grid: { show: false },
         ticks: { show: false },
-        values: (_, splits) => splits.map((each) => clockWords(each * 1_000).slice(0, bucketSeconds < 30 ? 8 : 5)),
+        values: (plot, splits) =>
+          splits.map((each) =>
+            isCut(plot, each) ? "" : clockWords(each * 1_000).slice(0, bucketSeconds < 30 ? 8 : 5),
+          ),
         space: 90,
       },
       { show: false },
@@ -60,6 +63,15 @@ function optionsOf(bucketSeconds: number): Omit<uPlot.Options, "width" | "height
     series: [{}, series("bar-all"), series("bar-denied")],
     hooks: { setSelect: [chooseTime] },
   };
+}
+
+/** Half of the width of a label. */
+const LABEL_PIXELS = 28;
+
+/** Whether its label would end at the edge. */
+function isCut(plot: uPlot, at: number): boolean {
+  const left = plot.valToPos(at, "x");
+  return left < LABEL_PIXELS || left > plot.over.clientWidth - LABEL_PIXELS;
 }
 
 /** Shorter ones are clicks. */
