@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
 WITH_IDENTITY = IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts
 
-.PHONY: build dist install uninstall deb image release unit test bare lint fmt generate bench soak vm simulate demo cluster cluster-down clean
+.PHONY: build dist install uninstall deb image release unit test bare lint fmt generate bench soak vm simulate demo screenshots cluster cluster-down clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -67,8 +67,11 @@ simulate: node_modules/.installed ## a whole cluster in one process: a hundred s
 	@$(BUN) sim/main.ts $(if $(SEED),--seed "$(SEED)") $(if $(SCRIPT),--script "$(SCRIPT)") $(if $(SCENARIO),--scenario "$(SCENARIO)") $(if $(SEEDS),--seeds "$(SEEDS)") \
 	  $(if $(MINUTES),--minutes "$(MINUTES)") $(if $(TRACE),--trace) $(if $(SAVE),--save "$(SAVE)")
 
-demo: build ## the product at work on a private host, as root; DATASTORE=etcd on a real etcd; CLUSTER=1 on two nodes of a real Kubernetes
-	@$(BUN) scripts/demo.ts $(if $(filter-out 0,$(CLUSTER)),--cluster) --datastore "$(DATASTORE)"
+demo: build ## the product at work on a private host, as root; DATASTORE=etcd on a real etcd; CLUSTER=1 on two nodes of a real Kubernetes; CONSOLE=1 shows the console with live traffic until Ctrl-C, also with CLUSTER=1
+	@$(BUN) scripts/demo.ts $(if $(filter-out 0,$(CLUSTER)),--cluster) $(if $(filter-out 0,$(CONSOLE)),--console) --datastore "$(DATASTORE)"
+
+screenshots: node_modules/.installed ## a picture of each view of the console, in docs/images, by a real browser
+	@$(BUN) scripts/screenshots.ts
 
 cluster: build ## a real Kubernetes with the network on private hosts, kept, as root: prints how to use kubectl and vendorctl on it; again: puts this build onto its nodes; DATASTORE=kubernetes or etcd, NODES=1 to 5
 	@$(BUN) scripts/cluster.ts up --datastore "$(DATASTORE)" --nodes "$(NODES)"

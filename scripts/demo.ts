@@ -2,6 +2,7 @@
  * `make demo`: shows the product on a private host, or on a cluster of them, that is removed afterwards.
  *   bun scripts/demo.ts --datastore embedded|etcd
  *   bun scripts/demo.ts --cluster --datastore kubernetes|etcd
+ * With `--console` it shows the console of that host or cluster, with live traffic, until Ctrl-C.
  * However it ends (success, failure, Ctrl-C, even SIGKILL), the private hosts and
  * everything in them are removed.
  */
@@ -12,6 +13,7 @@ import type { StoreKind } from "../test/support/test-store.ts";
 import { missingForCluster } from "./cluster/requirements.ts";
 import { storeNamed } from "./cluster/wanted.ts";
 import { superviseClusterDemo } from "./demo/cluster/supervise.ts";
+import { showConsole } from "./demo/console.ts";
 import { openEnvironment } from "./demo/environment.ts";
 import { type Output, openOutput } from "./demo/output.ts";
 import { missingRequirements } from "./demo/requirements.ts";
@@ -22,14 +24,20 @@ const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
 const { values } = parseArgs({
-  options: { cluster: { type: "boolean", default: false }, datastore: { type: "string", default: "" } },
+  options: {
+    cluster: { type: "boolean", default: false },
+    console: { type: "boolean", default: false },
+    datastore: { type: "string", default: "" },
+  },
 });
 process.exit(await (values.cluster ? demoOfCluster(values.datastore) : demo(values.datastore)));
 
 async function demoOfCluster(wanted: string): Promise<number> {
   const store = storeNamed(wanted, INSTALLED_STORES);
   if (store === undefined) return EXIT_USAGE;
-  return isMissing(await missingForCluster("make demo CLUSTER=1")) ? 1 : superviseClusterDemo(store);
+  return isMissing(await missingForCluster("make demo CLUSTER=1"))
+    ? 1
+    : superviseClusterDemo(store, values.console ? "console" : "steps");
 }
 
 async function demo(wanted: string): Promise<number> {
@@ -50,7 +58,8 @@ async function runOn(store: StoreKind, output: Output, stop: AbortSignal): Promi
   output.title(`${identity.title} demo on the datastore "${store}"`);
   const demo = await output.step("Private host", () => openEnvironment(store));
   try {
-    await Promise.race([runSteps(demo, output), rejectOn(stop)]);
+    const shown = values.console ? showConsole(demo, output, stop) : runSteps(demo, output);
+    await Promise.race([shown, rejectOn(stop)]);
   } catch (failure) {
     if (!stop.aborted) console.error(failure);
   } finally {

@@ -20,6 +20,8 @@ export interface ClusterPlan {
   readonly nodes: number;
   /** By default none are recorded. */
   readonly flows?: "Enabled";
+  /** By default there is none. */
+  readonly console?: "Enabled";
 }
 
 export interface ClusterEnvironment extends AsyncDisposable {
@@ -90,9 +92,12 @@ async function startOperator({ server }: BareControlPlane): Promise<StepResult> 
   return { summary: "kubectl apply of operator-crds.yaml and operator.yaml" };
 }
 
-async function createInstallation({ server }: BareControlPlane, { store, flows }: ClusterPlan): Promise<StepResult> {
-  const { spec, ...rest } = installationOn(server, store);
-  const installation = { ...rest, spec: flows === undefined ? spec : { ...spec, flows: { mode: flows } } };
+async function createInstallation({ server }: BareControlPlane, plan: ClusterPlan): Promise<StepResult> {
+  const { spec, ...rest } = installationOn(server, plan.store);
+  const modes = (["flows", "console"] as const).flatMap((part) =>
+    plan[part] === undefined ? [] : [[part, { mode: plan[part] }] as const],
+  );
+  const installation = { ...rest, spec: { ...spec, ...Object.fromEntries(modes) } };
   await server.apply(JSON.stringify(installation));
   await untilInstalled(server);
   await server.createNamespace(NAMESPACE);

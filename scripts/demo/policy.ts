@@ -130,7 +130,7 @@ interface Endpoint {
   readonly name: string;
 }
 
-async function labelEndpoint(demo: DemoEnvironment, pod: Pod, label: string): Promise<Endpoint> {
+export async function labelEndpoint(demo: DemoEnvironment, pod: Pod, label: string): Promise<Endpoint> {
   const endpoint = await endpointOf(demo, pod);
   await demo.admin(["label", "workloadendpoint", endpoint.name, label, "--namespace", endpoint.namespace]);
   return endpoint;

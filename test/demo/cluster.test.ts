@@ -52,6 +52,27 @@ describe("make demo CLUSTER=1", () => {
   );
 
   testDemo(
+    "shows the console of a cluster with live traffic, until Ctrl-C",
+    async () => {
+      const demo = startDemo("--console");
+      const { children, shown, rest } = await runUntil(demo, "Ctrl-C ends");
+      const [origin] = /https:\/\/localhost:\d+/.exec(shown) ?? [];
+      const [token] = /^ {2}(ey\S+)$/m.exec(shown)?.slice(1) ?? [];
+      const login = await fetch(`${origin}/api/login`, {
+        ...{ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) },
+        tls: { rejectUnauthorized: false },
+      });
+      expect(await login.json()).toMatchObject({ mode: "cluster", writable: true });
+      demo.kill("SIGINT");
+      await rest();
+
+      expect(await demo.exited).toBe(130);
+      await expectNothingLeft(children);
+    },
+    LIMIT,
+  );
+
+  testDemo(
     "removes the cluster even if it is killed, and if only the part that does the work is",
     async () => {
       for (const victim of ["demo", "worker"]) {
@@ -97,7 +118,7 @@ async function runUntil(demo: Demo, text: string) {
     for (let part = await reader.read(); !part.done; part = await reader.read()) more += decoder.decode(part.value);
     return more;
   };
-  return { children: descendantsOf(demo.pid), rest };
+  return { children: descendantsOf(demo.pid), shown: printed, rest };
 }
 
 function descendantsOf(pid: number): readonly string[] {

@@ -58,6 +58,25 @@ describe("make demo", () => {
     expect(host.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
   });
 
+  testDemo("shows the console of a host with live traffic, until Ctrl-C", async () => {
+    const demo = Bun.spawn([...DEMO, "--console"], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const reader = demo.stdout.getReader();
+    const decoder = new TextDecoder();
+    let text = "";
+    while (!text.includes("Ctrl-C ends")) text += decoder.decode((await reader.read()).value);
+    const [, origin = "", token] = /(http:\/\/127\.0\.0\.1:\d+)\/#token=(\S+)/.exec(text) ?? [];
+    const login = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) };
+    const session = await fetch(`${origin}/api/login`, login);
+    expect(await session.json()).toMatchObject({ mode: "host", writable: true });
+    // The address logs in once; the next one is printed when that session has ended.
+    expect((await fetch(`${origin}/api/login`, login)).status).toBe(401);
+    demo.kill("SIGINT");
+    for (let part = await reader.read(); !part.done; part = await reader.read()) text += decoder.decode(part.value);
+
+    expect(await demo.exited).toBe(130);
+    expect(text).toEndWith("Interrupted; the private host and everything in it were removed\n");
+  });
+
   testNeeding(root, program("setpriv"))("tells a user who is not root what is missing", async () => {
     // May read everything: the clone may be in a directory that only root may enter.
     const reads = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"];

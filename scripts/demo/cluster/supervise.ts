@@ -12,8 +12,11 @@ import { removeLeftovers } from "../../cluster/leftovers.ts";
 
 const EXIT_INTERRUPTED = 130;
 
-export async function superviseClusterDemo(store: InstalledStore): Promise<number> {
-  const worker = Bun.spawn([process.execPath, join(import.meta.dir, "worker.process.ts"), store], {
+/** The steps of the demo, or the console with live traffic until Ctrl-C. */
+export type ClusterShow = "steps" | "console";
+
+export async function superviseClusterDemo(store: InstalledStore, show: ClusterShow): Promise<number> {
+  const worker = Bun.spawn([process.execPath, join(import.meta.dir, "worker.process.ts"), store, show], {
     stdin: "pipe",
     stdout: "inherit",
     stderr: "inherit",

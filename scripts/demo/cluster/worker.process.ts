@@ -1,8 +1,9 @@
-/** The demo of a cluster; it ends when its stdin closes (supervise.ts). Its argument is the datastore. */
+/** The demo of a cluster; it ends when its stdin closes (supervise.ts). Its arguments are the datastore and what is shown. */
 import { join } from "node:path";
 import { identity } from "../../../src/identity.ts";
 import { type ClusterEnvironment, openCluster } from "../../cluster/environment.ts";
 import { openOutput } from "../output.ts";
+import { showClusterConsole } from "./console.ts";
 import { runClusterSteps } from "./steps.ts";
 
 const store = process.argv[2] === "etcd" ? "etcd" : "kubernetes";
@@ -15,8 +16,14 @@ async function show(): Promise<number> {
   output.title(`${identity.title} demo on a cluster of two nodes, with the datastore "${store}"`);
   let demo: ClusterEnvironment | undefined;
   try {
-    demo = await openCluster(output, { store, nodes: 2, flows: "Enabled" });
-    await runClusterSteps(demo, output);
+    const showsConsole = process.argv[3] === "console";
+    demo = await openCluster(output, {
+      store,
+      nodes: 2,
+      flows: "Enabled",
+      ...(showsConsole ? { console: "Enabled" } : {}),
+    });
+    await (showsConsole ? showClusterConsole(demo, output) : runClusterSteps(demo, output));
   } catch (failure) {
     console.error(failure);
   } finally {
