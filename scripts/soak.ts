@@ -74,6 +74,11 @@ const PROOFS: readonly Proof[] = [
     proves: "60 calls at once and 3,000 in a row through the node agent on each datastore, which leaks nothing",
   },
   {
+    place: "test/console/",
+    proves:
+      "the console in a real browser: each view at two sizes and in two colours, readers with few rights, sessions that end, pages of others, 100,000 flows",
+  },
+  {
     place: "test/deploy/chart.test.ts",
     proves: "the chart is installed, changed and removed by Helm 3 and Helm 4",
   },
