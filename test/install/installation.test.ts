@@ -5,12 +5,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { bareClusterProblem, openBareCluster, POD_RANGES } from "../support/bare-cluster.ts";
+import { browserProblem } from "../support/browser.ts";
 import type { Host } from "../support/host.ts";
 import { addressesOf } from "../support/kube-pods.ts";
 import { testNeeding } from "../support/needs.ts";
 import { untilInstalled } from "../support/operator-install.ts";
 import { pollUntil } from "../support/poll.ts";
 import { loadImageOnPage, openInstallPage, typeOnPage, unknownMakeTargets } from "./install-page.ts";
+import { installedConsoleTests } from "./installed-console-tests.ts";
 import { installedFlowsTests } from "./installed-flows.ts";
 import {
   expectNothingLeft,
@@ -131,6 +133,7 @@ describe("an Installation", () => {
   });
 
   installedFlowsTests(testCluster, () => installed);
+  installedConsoleTests(testNeeding(problem, browserProblem), () => installed);
 
   testCluster("leaves nothing on the nodes when it is deleted, and keeps the pools", async () => {
     await installed.pods.removeAll();
