@@ -11,13 +11,13 @@ import { blockKey } from "../../model/keys.ts";
 import { PROFILE } from "../../model/kinds.ts";
 import { networkProfileSpec } from "../../model/network-profile.ts";
 import { addressSchema, poolMapAnswerSchema, poolsSchema } from "../api/addresses.ts";
-import { clusterSources } from "./cluster-source.ts";
+import { type ClusterSourceMeans, clusterSources } from "./cluster-source.ts";
 
 const NOW = new Date("2026-01-02T03:04:05Z");
 const ASSIGNED = "2026-01-01T00:00:00.000Z";
 const { signal } = new AbortController();
 
-async function source(rules: readonly Rule[], etcd = openMemory()) {
+async function source(rules: readonly Rule[], etcd = openMemory(), more: Partial<ClusterSourceMeans> = {}) {
   const { openClient } = readersCluster(startFakeApi(), { reader: { user: "reader", rules } });
   const open = clusterSources({
     version: "v1",
@@ -27,6 +27,7 @@ async function source(rules: readonly Rule[], etcd = openMemory()) {
     uuid: () => "1",
     openClient,
     etcd,
+    ...more,
   });
   return open("reader", signal);
 }
@@ -120,6 +121,23 @@ describe("pools()", () => {
     const block = taken(emptyBlock(prefix("10.9.0.0/29"), "host:n1", 1n), 0, {});
     await seed(alone, { kind: "put", key: blockKey(block.cidr), value: writeBlock(block) });
     expect((await (await source(EVERYTHING, alone)).pools(signal)).problems[0]?.message).toContain("no pool contains");
+  });
+});
+
+describe("among more addresses than a page is worth", () => {
+  const IN_USE = 5;
+
+  test("leaks are not searched for, and that is said", async () => {
+    const many = await source(EVERYTHING, await filled(), { mostSearched: IN_USE - 1 });
+    const { pools, problems, hidden } = await many.pools(signal);
+
+    expect(pools.map(({ counts }) => [counts.used, counts.leaked])).toEqual([[IN_USE, 0]]);
+    expect(problems.map(({ message }) => message).join()).toContain("not searched for");
+    expect(hidden).toEqual([]);
+    const { parts } = await many.health(signal);
+    expect(parts.find(({ name }) => name === "address records")).toMatchObject({ state: "unknown" });
+    const fewer = await source(EVERYTHING, await filled(), { mostSearched: IN_USE });
+    expect((await fewer.pools(signal)).problems).toEqual([]);
   });
 });
 

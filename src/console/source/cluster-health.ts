@@ -21,7 +21,7 @@ export interface IpamState {
 export interface ClusterHealthFacts {
   readonly status: StatusFacts;
   /** Absent: the reader may not see all records that it takes, or it was not searched yet. */
-  readonly ipam?: IpamState;
+  readonly ipam?: IpamState | "too many";
   /** Absent: there is none, or the reader may not see it. */
   readonly upgrade?: UpgradeFacts;
   /** What else the reader may not see, in words. */
@@ -86,7 +86,7 @@ function componentParts(status: StatusFacts, knownAt: number): readonly HealthPa
   });
 }
 
-function recordParts(status: StatusFacts, ipam: IpamState | undefined, at: number): readonly HealthPart[] {
+function recordParts(status: StatusFacts, ipam: ClusterHealthFacts["ipam"], at: number): readonly HealthPart[] {
   const { kind, problem, clusterVersion, pools } = status.datastore;
   const release = clusterVersion === undefined ? "" : `, release ${clusterVersion}`;
   const datastore: HealthPart = {
@@ -99,25 +99,22 @@ function recordParts(status: StatusFacts, ipam: IpamState | undefined, at: numbe
     ...{ name: "addresses", state: "ok", knownAt: at },
     detail: `${counted(pools.length, "pool")}, ${used} in use`,
   };
-  const leaks: readonly HealthPart[] =
-    ipam === undefined
-      ? []
-      : [
-          {
-            ...{
-              name: "address records",
-              knownAt: ipam.at,
-              state: gravest(["ok", ...ipamFindings(ipam).map(({ state }) => state)]),
-            },
-            detail: ipam.findings.length === 0 ? "no leaks" : counted(ipam.findings.length, "problem"),
-          },
-        ];
-  return [datastore, ...(isUnseen ? [] : [addresses]), ...leaks];
+  return [datastore, ...(isUnseen ? [] : [addresses]), ...(ipam === undefined ? [] : [leaksPart(ipam, at)])];
 }
 
-function ipamFindings(ipam: IpamState | undefined): readonly StatusFinding[] {
-  const [first] = ipam?.findings.toSorted((left, right) => left.severity.localeCompare(right.severity)) ?? [];
-  if (ipam === undefined || first === undefined) return [];
+function leaksPart(ipam: IpamState | "too many", at: number): HealthPart {
+  const name = "address records";
+  if (ipam === "too many")
+    return { name, knownAt: at, state: "unknown", detail: `too many to search; use ${identity.adminTool} ipam check` };
+  const states = ipamFindings(ipam).map(({ state }) => state);
+  const detail = ipam.findings.length === 0 ? "no leaks" : counted(ipam.findings.length, "problem");
+  return { name, knownAt: ipam.at, state: gravest(["ok", ...states]), detail };
+}
+
+function ipamFindings(ipam: ClusterHealthFacts["ipam"]): readonly StatusFinding[] {
+  if (ipam === undefined || ipam === "too many") return [];
+  const [first] = ipam.findings.toSorted((left, right) => left.severity.localeCompare(right.severity));
+  if (first === undefined) return [];
   const count = ipam.findings.length;
   const message = count === 1 ? first.message : `${counted(count, "problem")}, for example: ${first.message}`;
   const state = first.severity === "corrupt" ? "failed" : "warning";

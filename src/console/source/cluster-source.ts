@@ -4,6 +4,7 @@
  */
 
 import { answersOfCluster } from "../../admin/flows/flow-access.ts";
+import { allocationsOf, findBlocks } from "../../admin/ipam/blocks.ts";
 import { checkTwice, type Finding } from "../../admin/ipam/check/check-once.ts";
 import { USUAL_GRACE_MILLISECONDS } from "../../admin/ipam/check/leaks-and-duplicates.ts";
 import type { Clock } from "../../admin/main/context.ts";
@@ -42,6 +43,8 @@ export interface ClusterSourceMeans extends Pick<Clock, "now" | "wait" | "uuid">
   openClient(access: KubeAccess): Promise<KubeClient & KubeLines>;
   /** Of a cluster with etcd as its datastore: what all readers share. Absent: the datastore is Kubernetes. */
   readonly etcd?: Datastore;
+  /** With more addresses in use, leaks are not searched for. */
+  readonly mostSearched?: number;
 }
 
 export function clusterSources(means: ClusterSourceMeans): OpenSource {
@@ -68,7 +71,10 @@ const IPAM_SHARE = 1 / 20;
 /** An answer does not wait longer for it: the next one has what was found. */
 const IPAM_PATIENCE_MILLISECONDS = 500;
 
-type FoundIpam = IpamState | "may not see";
+/** Of more addresses, a search takes more memory and time than a page is worth. */
+const MOST_SEARCHED = 50_000;
+
+type FoundIpam = IpamState | "may not see" | "too many";
 
 class ClusterSource implements ConsoleSource {
   private readerRights: ReaderRights;
@@ -128,7 +134,7 @@ class ClusterSource implements ConsoleSource {
     const status = await readStatusFacts(objects, { toolVersion: means.version, datastore, unseen });
     return clusterHealth({
       ...{ status, now: means.now() },
-      ...(typeof ipam === "object" ? { ipam } : {}),
+      ...(typeof ipam === "object" || ipam === "too many" ? { ipam } : {}),
       ...(upgrade === undefined ? {} : { upgrade }),
       hidden: [...store.hidden, ...(upgrade === undefined ? ["the progress of upgrades"] : [])],
     });
@@ -269,6 +275,9 @@ class ClusterSource implements ConsoleSource {
   private async findIpamProblems(at: number): Promise<FoundIpam | undefined> {
     const store = this.visible();
     try {
+      const { readable: blocks } = await findBlocks(store);
+      const used = blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0);
+      if (used > (this.means.mostSearched ?? MOST_SEARCHED)) return "too many";
       const { findings } = await checkTwice(store, this.means, USUAL_GRACE_MILLISECONDS);
       return store.hidden.length > 0 ? "may not see" : { at, findings, leaked: leakedIn(findings) };
     } catch (failure) {

@@ -32,7 +32,7 @@ export interface AddressMeans {
   /** `namespaces`: of whose pods the names are shown if they may be. */
   sightOf(namespaces: readonly string[]): Promise<NameSight>;
   /** By address: why it counts as leaked; or why that is not known. */
-  readonly leaks: ReadonlyMap<string, string> | "may not see" | "not searched yet";
+  readonly leaks: ReadonlyMap<string, string> | "may not see" | "not searched yet" | "too many";
   readonly now: Date;
 }
 
@@ -64,6 +64,7 @@ function encapsulationOf({ spec: { vxlanMode, ipipMode } }: IPPool): string {
 }
 
 const LEAKS_TEXT = "which addresses are leaked";
+const TOO_MANY_TEXT = "leaked addresses are not searched for here: too many addresses are in use";
 const SEARCH_TEXT = "leaked addresses are being searched for: none is counted yet";
 
 /** None without the blocks: counts of zero would be wrong. */
@@ -79,6 +80,7 @@ export async function readPools(means: AddressMeans): Promise<Pools> {
       ...records.unreadable.map((each) => ({ message: describeUnreadable(each).message })),
       ...(stray === undefined ? [] : [{ message: stray, command: `${identity.adminTool} ipam check` }]),
       ...(means.leaks === "not searched yet" ? [{ message: SEARCH_TEXT }] : []),
+      ...(means.leaks === "too many" ? [{ message: TOO_MANY_TEXT, command: `${identity.adminTool} ipam check` }] : []),
     ],
     hidden: [...hidden, ...(means.leaks === "may not see" ? [LEAKS_TEXT] : [])],
   };
