@@ -54,7 +54,7 @@ describe("make demo CLUSTER=1", () => {
   testDemo(
     "shows the console of a cluster with live traffic, until Ctrl-C",
     async () => {
-      const demo = startDemo("--console");
+      await using demo = startDemo("--console");
       const { children, shown, rest } = await runUntil(demo, "Ctrl-C ends");
       const [origin] = /https:\/\/localhost:\d+/.exec(shown) ?? [];
       const [token] = /^ {2}(ey\S+)$/m.exec(shown)?.slice(1) ?? [];

@@ -59,7 +59,8 @@ describe("make demo", () => {
   });
 
   testDemo("shows the console of a host with live traffic, until Ctrl-C", async () => {
-    const demo = Bun.spawn([...DEMO, "--console"], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    // It would not end by itself.
+    await using demo = Bun.spawn([...DEMO, "--console"], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
     const reader = demo.stdout.getReader();
     const decoder = new TextDecoder();
     let text = "";
