@@ -24,7 +24,7 @@ const portNumber = v.pipe(
 /** So many are kept in memory, by who sorts the answers of many nodes. */
 const MOST_LAST = 10_000;
 const VERDICTS = ["allowed", "denied", "unknown"] as const;
-const STAGED_VERDICTS = ["allowed", "denied", "depends"] as const;
+export const STAGED_VERDICTS = ["allowed", "denied", "depends"] as const;
 
 export const flowQuerySchema = v.strictObject({
   /** Milliseconds since 1970: flows that ended, or are open, at this time or later. */

@@ -8,6 +8,7 @@ import {
   type FlowQuery,
   FlowQueryError,
   readFlowQuery,
+  STAGED_VERDICTS,
 } from "../../../flows/flow-query.ts";
 import type { FlowRecord } from "../../../flows/flow-record.ts";
 import { parsePrefixOrAddress } from "../../../ip/prefix.ts";
@@ -156,7 +157,7 @@ function valuesIn(field: TypedField, { source, destination, backend, node }: Flo
     case "protocol":
       return PROTOCOL_NAMES;
     case "staged":
-      return ["allowed", "denied", "depends"];
+      return STAGED_VERDICTS;
     case "policy":
       return [];
   }
