@@ -46,6 +46,16 @@ export async function aborted(signal: AbortSignal): Promise<undefined> {
   await promise;
 }
 
+/** A stop does not wait for the work, which goes on unobserved: rejects with the reason of the signal. */
+export function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const { promise, resolve, reject } = Promise.withResolvers<Result>();
+  const giveUp = () => reject(signal.reason);
+  if (signal.aborted) giveUp();
+  signal.addEventListener("abort", giveUp, { once: true });
+  work.then(resolve, reject);
+  return promise.finally(() => signal.removeEventListener("abort", giveUp));
+}
+
 /** Lets other work of the process run first. Rejects if the signal is aborted by then. */
 export async function nextTurn(signal?: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => setImmediate(resolve));

@@ -9,6 +9,7 @@
 
 import type { Datastore, OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { transactOn } from "../../datastore/transact.ts";
+import { unlessAborted } from "../../timers.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import type { Call, Clock, Context, Terminal } from "./context.ts";
 
@@ -16,16 +17,16 @@ export function interruptible(context: Context): Context {
   const { signal } = context;
   return {
     ...context,
-    readFile: (path) => unlessAborted(signal, () => context.readFile(path)),
-    readOwnFile: (path) => unlessAborted(signal, () => context.readOwnFile(path)),
-    readStdin: () => unlessAborted(signal, () => context.readStdin()),
-    listFolder: (path) => unlessAborted(signal, () => context.listFolder(path)),
-    wait: (milliseconds) => unlessAborted(signal, () => context.wait(milliseconds)),
+    readFile: (path) => unlessStopped(signal, () => context.readFile(path)),
+    readOwnFile: (path) => unlessStopped(signal, () => context.readOwnFile(path)),
+    readStdin: () => unlessStopped(signal, () => context.readStdin()),
+    listFolder: (path) => unlessStopped(signal, () => context.listFolder(path)),
+    wait: (milliseconds) => unlessStopped(signal, () => context.wait(milliseconds)),
     async openDatastore(settings) {
       signal.throwIfAborted();
       const opening = context.openDatastore(settings);
       try {
-        return interruptibleStore(await unlessAborted(signal, () => opening), context);
+        return interruptibleStore(await unlessStopped(signal, () => opening), context);
       } catch (failure) {
         // A datastore that opens after the signal must still be closed.
         void opening.then(
@@ -52,7 +53,7 @@ function interruptibleStore(store: Datastore, context: Call & Terminal & Clock):
     async read(wanted: readonly Wanted[], at?: string) {
       // A store that responds without yielding would keep the process from handling any signal.
       await new Promise((resolve) => setImmediate(resolve));
-      return unlessAborted(signal, () => store.read(wanted, at));
+      return unlessStopped(signal, () => store.read(wanted, at));
     },
     commit(changes: readonly OrderedChange[]) {
       const committing = store.commit(changes);
@@ -78,15 +79,8 @@ async function reportIfPending(commits: ReadonlySet<unknown>, context: Call & Te
   context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
 }
 
-/** Throws the signal's reason as soon as it fires; the work itself then goes on unobserved. */
-async function unlessAborted<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+/** Nothing begins after the signal has fired. */
+async function unlessStopped<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
   signal.throwIfAborted();
-  const { promise: stopped, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    return await Promise.race([work(), stopped]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
+  return unlessAborted(work(), signal);
 }

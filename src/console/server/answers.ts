@@ -1,7 +1,7 @@
 /** How answers are sent: with headers that keep them out of caches, frames and other pages. */
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
-import type { Timers } from "../../timers.ts";
+import { type Timers, unlessAborted } from "../../timers.ts";
 import { sendText } from "../../web/send-lines.ts";
 import type { StreamEnd } from "../api/session.ts";
 import type { PageAsset } from "./page-files.ts";
@@ -119,21 +119,6 @@ export async function sendLines(
     iterator.return?.()?.catch(() => {});
   }
   response.end();
-}
-
-/** Rejects with the reason of the signal when that fires. */
-export async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  // It may fail after nobody waits for it any more.
-  work.catch(() => {});
-  signal.throwIfAborted();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
 }
 
 /** An empty line that often, if nothing else was sent: so both ends notice that the other one has gone. */

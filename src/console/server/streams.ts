@@ -2,8 +2,7 @@
  * Answers that go on: how many there are, and how long their reader may read them. While a session has one, what the reader may see
  * is asked for again and again; if it has changed, or cannot be asked for, its streams end.
  */
-import type { Timers } from "../../timers.ts";
-import { unlessAborted } from "./answers.ts";
+import { type Timers, unlessAborted } from "../../timers.ts";
 import { meansRefusedToken, Refusal } from "./refusal.ts";
 import type { ReaderSession } from "./sessions.ts";
 

@@ -15,7 +15,6 @@ import { readUpgrade, type UpgradeFacts } from "../../admin/upgrade/status.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openKube } from "../../datastore/kube/open.ts";
-import { unlessStopped } from "../../datastore/unless-stopped.ts";
 import { describeFailure } from "../../errors.ts";
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import { type FlowQuery, parametersOf } from "../../flows/flow-query.ts";
@@ -24,6 +23,7 @@ import { PRODUCT_API } from "../../identity.ts";
 import type { KubeClient, KubeLines } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { isForbidden, statusOfRefusal } from "../../kube/require-ok.ts";
+import { unlessAborted } from "../../timers.ts";
 import type { AddressDetail, PoolMapAnswer, Pools } from "../api/addresses.ts";
 import type { Health } from "../api/health.ts";
 import type { AppliedDraft, PolicyDraft } from "../api/policy-draft.ts";
@@ -53,7 +53,7 @@ export function clusterSources(means: ClusterSourceMeans): OpenSource {
     if (!TOKEN.test(token)) throw new TokenRefused("Cannot log in: the text is not a token", { details: TOKEN_ADVICE });
     const client = await means.openClient({ ...means.server, token });
     try {
-      const reader = await unlessStopped(readerOf(client, signal), signal);
+      const reader = await unlessAborted(readerOf(client, signal), signal);
       return await ClusterSource.open(means, client, reader);
     } catch (failure) {
       await client.close();
@@ -105,9 +105,9 @@ class ClusterSource implements ConsoleSource {
   }
 
   async rights(signal: AbortSignal): Promise<string> {
-    const reader = await unlessStopped(readerOf(this.client, signal), signal);
+    const reader = await unlessAborted(readerOf(this.client, signal), signal);
     const rights = new ReaderRights(this.client, reader, this.means.now);
-    const [namespaces, ...allowed] = await unlessStopped(
+    const [namespaces, ...allowed] = await unlessAborted(
       Promise.all([rights.namespaces(), ...WATCHED_RIGHTS.map((each) => rights.may(each))]),
       signal,
     );
@@ -126,7 +126,7 @@ class ClusterSource implements ConsoleSource {
     const store = this.visible();
     const objects = clusterObjects(this.client, signal);
     const unseen = new Set<StatusPart>();
-    const [datastore, upgrade, ipam] = await unlessStopped(
+    const [datastore, upgrade, ipam] = await unlessAborted(
       Promise.all([this.datastoreState(store), this.upgradeIfSeen(objects), this.ipamState()]),
       signal,
     );
@@ -150,11 +150,11 @@ class ClusterSource implements ConsoleSource {
   }
 
   async pools(signal: AbortSignal): Promise<Pools> {
-    return unlessStopped(this.addressMeans().then(readPools), signal);
+    return unlessAborted(this.addressMeans().then(readPools), signal);
   }
 
   async *poolMap(pool: string, signal: AbortSignal): AsyncIterable<PoolMapAnswer> {
-    const means = await unlessStopped(this.addressMeans(), signal);
+    const means = await unlessAborted(this.addressMeans(), signal);
     for await (const answer of readPoolMap(pool, means)) {
       signal.throwIfAborted();
       yield answer;
@@ -162,14 +162,14 @@ class ClusterSource implements ConsoleSource {
   }
 
   async address(address: string, signal: AbortSignal): Promise<AddressDetail> {
-    return unlessStopped(
+    return unlessAborted(
       this.addressMeans().then((means) => readAddress(address, means)),
       signal,
     );
   }
 
   async draft(flowId: string, signal: AbortSignal): Promise<PolicyDraft> {
-    return unlessStopped(readPolicyDraft(this.draftMeans(flowId, signal)), signal);
+    return unlessAborted(readPolicyDraft(this.draftMeans(flowId, signal)), signal);
   }
 
   /** Once it has begun to write, it is not stopped halfway. */

@@ -9,11 +9,11 @@ import type { Clock, DatastoreAccess, Host } from "../../admin/main/context.ts";
 import { readHostStatus } from "../../admin/status/read-host.ts";
 import { flowSocketPath } from "../../config/run-directory.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import { unlessStopped } from "../../datastore/unless-stopped.ts";
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import { type FlowQuery, parametersOf } from "../../flows/flow-query.ts";
 import type { FlowPath } from "../../flows/flow-request.ts";
 import { formatAddress } from "../../ip/address.ts";
+import { unlessAborted } from "../../timers.ts";
 import type { ConsoleSource } from "../source.ts";
 import { EVERY_NAME } from "./address-map.ts";
 import { applyPolicyDraft, type DraftMeans, readPolicyDraft } from "./flow-draft.ts";
@@ -46,26 +46,26 @@ export async function openHostSource(context: HostContext, options: HostSourceOp
   return {
     user: `${env["USER"] ?? "root"} on ${await context.hostName()}`,
     rights: async () => "what the user of this console may read",
-    health: (signal) => unlessStopped(readHealth(context, options), signal),
+    health: (signal) => unlessAborted(readHealth(context, options), signal),
     flows(query: FlowQuery, follow, signal) {
       const parameters = Object.fromEntries(parametersOf(query));
       return answers("flows", { ...parameters, ...(follow ? { follow: "true" } : {}) }, signal);
     },
     explanation,
-    pools: (signal) => unlessStopped(addressMeans().then(readPools), signal),
+    pools: (signal) => unlessAborted(addressMeans().then(readPools), signal),
     async *poolMap(pool, signal) {
-      const means = await unlessStopped(addressMeans(), signal);
+      const means = await unlessAborted(addressMeans(), signal);
       for await (const answer of readPoolMap(pool, means)) {
         signal.throwIfAborted();
         yield answer;
       }
     },
     address: (address, signal) =>
-      unlessStopped(
+      unlessAborted(
         addressMeans().then((means) => readAddress(address, means)),
         signal,
       ),
-    draft: (id, signal) => unlessStopped(readPolicyDraft(draftMeans(id, signal)), signal),
+    draft: (id, signal) => unlessAborted(readPolicyDraft(draftMeans(id, signal)), signal),
     applyDraft: (id, draft, signal) => applyPolicyDraft(draftMeans(id, signal), draft, context),
     close: async () => {},
   };

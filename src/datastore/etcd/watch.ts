@@ -10,8 +10,8 @@
  * for it is about to exit.
  */
 import { PluginError } from "../../errors.ts";
+import { unlessAborted } from "../../timers.ts";
 import { type DatastoreEvent, HistoryGone } from "../datastore.ts";
-import { unlessStopped } from "../unless-stopped.ts";
 import type { EtcdClient } from "./client.ts";
 import { unavailable } from "./client.ts";
 import type { Endpoint } from "./endpoints.ts";
@@ -109,7 +109,7 @@ async function openStream(
   try {
     return await client.attempt(endpoint, signal, async (transport, call) => {
       const answers = transport.watch(call, request)[Symbol.asyncIterator]();
-      const first = await unlessStopped(answers.next(), signal);
+      const first = await unlessAborted(answers.next(), signal);
       if (first.done) throw failureOfResponse(14, "the watch ended: transport is closing");
       requireAlive(first.value, from);
       await requireReached(client, from, first.value.revision);
@@ -153,9 +153,9 @@ async function* withProbes(
   for (let quietTimes = 0; quietTimes < limits.mostQuietTimes; ) {
     // If the consumer stops, this response and its failure are ignored.
     next.catch(() => {});
-    const answer = await unlessStopped(unlessQuiet(client, next, limits), signal);
+    const answer = await unlessAborted(unlessQuiet(client, next, limits), signal);
     if (answer === "quiet") {
-      await unlessStopped(probe(client, endpoint, limits), signal);
+      await unlessAborted(probe(client, endpoint, limits), signal);
       quietTimes += 1;
       yield "alive";
     } else if (answer.done) return;

@@ -3,9 +3,9 @@
  * around one `FeedCopy`. Only its signal ends it.
  */
 import { PluginError } from "../../errors.ts";
+import { unlessAborted } from "../../timers.ts";
 import { type Datastore, type DatastoreEvent, HistoryGone } from "../datastore.ts";
 import { pagesBelow } from "../pages.ts";
-import { unlessStopped } from "../unless-stopped.ts";
 import { Backoff, type BackoffLimits, type Clock, spreadOver } from "./clock.ts";
 import { FeedCopy, type KindUpdate } from "./feed-copy.ts";
 import type { FeedPlan } from "./kinds.ts";
@@ -117,7 +117,7 @@ export class Feed {
   private async list(): Promise<void> {
     const { store, stop, limits } = this.means;
     // A read cannot be aborted.
-    const reader = { read: (...asked: Parameters<FollowedStore["read"]>) => unlessStopped(store.read(...asked), stop) };
+    const reader = { read: (...asked: Parameters<FollowedStore["read"]>) => unlessAborted(store.read(...asked), stop) };
     let moment: string | undefined;
     this.copy.startOver();
     const { publishedRevision: notOlderThan } = this.copy;
