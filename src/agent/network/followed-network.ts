@@ -6,6 +6,7 @@ import type { Replica } from "../../datastore/replica.ts";
 import { followedEndpoints } from "../../policy/followed-endpoints.ts";
 import { POLICY_KINDS, type PolicyValues } from "../../policy/inputs.ts";
 import { BGP_KINDS, type BgpValues } from "../../routing/bgp/inputs.ts";
+import { followedNodes } from "../../routing/followed-nodes.ts";
 import { ROUTING_KINDS, type RoutedBlockValues, type RoutingValues } from "../../routing/inputs.ts";
 import type { ProvenEndpoints } from "../endpoints/proven-endpoints.ts";
 import type { AgentMeans } from "../means.ts";
@@ -15,7 +16,10 @@ export type NetworkValues = PolicyValues & RoutingValues & BgpValues;
 
 /** `node`: the name of the node that follows them. */
 export function networkKinds(node: string): KindTable<NetworkValues> {
-  return { ...POLICY_KINDS, ...ROUTING_KINDS, ...BGP_KINDS, endpoints: followedEndpoints(node) };
+  return {
+    ...{ ...POLICY_KINDS, ...ROUTING_KINDS, ...BGP_KINDS },
+    ...{ endpoints: followedEndpoints(node), nodes: followedNodes(node) },
+  };
 }
 
 /** The kinds that each part of the agent needs: one that cannot be listed stops only the parts that need it. */

@@ -122,6 +122,24 @@ describe("FeedCopy", () => {
     expect(copy.reach("8")).toMatchObject([{ kind: "things", changed: ["/k/1"] }]);
   });
 
+  test("of a kind for which equal is the same, a write that changes no value is no change, and has its revision", () => {
+    const source = { prefix: PREFIX, decode: ({ value }: Entry) => value.slice(0, 1), equalIsSame: true } as const;
+    const copy = new FeedCopy({ ...PLAN, kinds: new Map([["things", source]]) });
+    const put = (value: string, revision: string) => {
+      copy.collect({ kind: "put", entry: { key: "/k/1", value, revision } });
+      return copy.reach(revision)?.[0];
+    };
+    copy.addPage("things", { entries: [{ key: "/k/1", value: "a1", revision: "4" }], revision: "5" });
+    copy.endList();
+    copy.reach("5");
+
+    const same = put("a2", "6");
+    expect([same?.changed, same?.snapshot.revisionOf("/k/1")]).toEqual([[], "6"]);
+    expect(put("b2", "7")?.changed).toEqual(["/k/1"]);
+    copy.collect({ kind: "delete", key: "/k/1", revision: "8" });
+    expect(copy.reach("8")?.[0]?.changed).toEqual(["/k/1"]);
+  });
+
   test("detects a store whose revision goes backwards", () => {
     const copy = new FeedCopy(PLAN);
     copy.addPage("things", { entries: [], revision: "5" });

@@ -12,7 +12,7 @@
  */
 import { type DatastoreEvent, HistoryGone } from "../datastore.ts";
 import type { Page } from "../pages.ts";
-import { type HeldRecord, holdEntry, KindSnapshot } from "./kind-snapshot.ts";
+import { type HeldRecord, holdEntry, isSameToConsumers, KindSnapshot } from "./kind-snapshot.ts";
 import type { FeedPlan, KindSource } from "./kinds.ts";
 
 type Held = HeldRecord<unknown>;
@@ -135,8 +135,12 @@ export class FeedCopy {
     return this.kinds.map((copy) => {
       const changes = listing === undefined ? pendingChanges(copy) : difference(copy, listing.records.get(copy.kind));
       copy.pending.clear();
-      copy.snapshot = copy.snapshot.with(revision, changes);
-      return { kind: copy.kind, snapshot: copy.snapshot, changed: [...changes.keys()] };
+      const before = copy.snapshot;
+      copy.snapshot = before.with(revision, changes);
+      const isNews = ([key, held]: readonly [string, Held | undefined]) =>
+        !isSameToConsumers(copy.source, before.held(key), held);
+      const changed = Array.from(changes).filter(isNews);
+      return { kind: copy.kind, snapshot: copy.snapshot, changed: changed.map(([key]) => key) };
     });
   }
 

@@ -30,7 +30,9 @@ export function holdEntry<Value>(
   if (held !== undefined && held.revision === revision && held.digest === origin.digest) return held;
   try {
     const value = source.decode(entry);
-    return value === undefined ? undefined : { ...origin, kind: "readable", value };
+    if (value === undefined) return undefined;
+    const isSame = source.equalIsSame && held?.kind === "readable" && Bun.deepEquals(held.value, value);
+    return { ...origin, kind: "readable", value: isSame ? held.value : value };
   } catch (error) {
     return { ...origin, kind: "unreadable", failure: asMalformed(error, key) };
   }
@@ -39,6 +41,16 @@ export function holdEntry<Value>(
 /** The 53 bits that a number holds: a bigint takes more memory, for each record. */
 function digestOf(text: string): number {
   return Number(Bun.hash(text));
+}
+
+/** Whether consumers need not be told: the record was written again, and is the same to them. */
+export function isSameToConsumers<Value>(
+  { equalIsSame }: KindSource<Value>,
+  before: HeldRecord<Value> | undefined,
+  held: HeldRecord<Value> | undefined,
+): boolean {
+  if (before?.kind !== "readable" || held?.kind !== "readable") return before === held;
+  return before === held || (equalIsSame === true && before.value === held.value);
 }
 
 /** One record must not stop the others, not even if its decoder fails with an unexpected error. */

@@ -10,6 +10,8 @@ export interface KindSource<Value> {
   readonly prefix: string;
   /** Returns `undefined` for a key that is not of this kind; throws for an unreadable record. */
   readonly decode: (entry: Entry) => Value | undefined;
+  /** A write after which the value is equal to the former one is no change for consumers. Absent: each write is one. */
+  readonly equalIsSame?: true;
 }
 
 /** Resources of a kind, each under its own key. */
