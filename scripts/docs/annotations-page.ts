@@ -33,7 +33,7 @@ export function annotationsPage(): string {
     "2. `ipv4pools` and `ipv6pools` of the pod, each for its own family;",
     "3. `ipv4pools` and `ipv6pools` of the namespace. If the pod has the same annotation, the namespace's is not used at all: the lists are not merged;",
     "4. `ipv4_pools` and `ipv6_pools` of the network config;",
-    "5. the node selectors of the pools.",
+    "5. the node selectors and the namespace selectors of the pools.",
     "",
     "An address that the runtime requests (`IP` of CNI_ARGS, `ips`) is used if the pod has neither `ipAddrs` nor `ipAddrsNoIpam`; it must be in the pools of 2, 3",
     "or 4. `hwAddr` takes precedence over a MAC address that the runtime requests.",

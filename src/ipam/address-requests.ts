@@ -1,7 +1,7 @@
 /**
  * Which addresses an attachment asks the allocator for.
  *
- *   annotations  >  requests of the runtime  >  network config  >  node selectors of the pools
+ *   annotations  >  requests of the runtime  >  network config  >  selectors of the pools
  *
  * Addresses in an annotation are all that the attachment gets. Otherwise the first
  * source that asks decides for each family; a family that the runtime does not ask

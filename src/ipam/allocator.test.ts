@@ -50,6 +50,53 @@ const dual = [
   { kind: "automatic", family: 6 },
 ] as const;
 
+describe("assign() from pools of some namespaces", () => {
+  const labels = (tenant: string) => ({ podNamespace: { name: tenant, labels: { tenant } } });
+  beforeEach(() =>
+    seed(
+      store,
+      poolChange("a", "10.1.0.0/24", { blockSize: 28, namespaceSelector: "tenant == 'a'" }),
+      poolChange("b", "10.2.0.0/24", { blockSize: 28, namespaceSelector: "tenant == 'b'" }),
+    ),
+  );
+
+  test("takes each pod's address from the pool of its namespace, in turn on one node", async () => {
+    for (let index = 0; index < 4; index++) {
+      for (const tenant of ["a", "b"]) {
+        const { addresses } = await allocator.assign(request(`net.${tenant}${index}`, labels(tenant)));
+        expect(addresses[0]?.pool).toBe(tenant);
+      }
+    }
+    expect(await problems()).toEqual([]);
+  });
+
+  test("refuses a namespace that no pool serves, and a container without a pod", async () => {
+    await allocator.assign(request("net.a", labels("a")));
+
+    for (const more of [labels("c"), {}]) {
+      const { kind } = await rejectionOf(() => allocator.assign(request("net.c", more)));
+      expect(kind).toBe("addresses-exhausted");
+    }
+  });
+
+  test("does not borrow from a block of another namespace's pool when its own is full", async () => {
+    await seed(store, poolChange("a", "10.1.0.0/30", { blockSize: 30, namespaceSelector: "tenant == 'a'" }));
+    await allocator.assign(request("net.b", labels("b")));
+    for (let index = 0; index < 4; index++) await allocator.assign(request(`net.${index}`, labels("a")));
+
+    const { kind, message, details } = await rejectionOf(() => allocator.assign(request("net.5", labels("a"))));
+    expect([kind, message]).toEqual(["addresses-exhausted", expect.stringContaining('pool "a" 10.1.0.0/30')]);
+    expect(details).toContain(`pool "b": its namespace selector tenant == 'b' does not select namespace "a"`);
+  });
+
+  test("leaves what a container has if the selector does not match any more", async () => {
+    const first = await allocator.assign(request("net.a", labels("a")));
+    await seed(store, poolChange("a", "10.1.0.0/24", { blockSize: 28, namespaceSelector: "tenant == 'z'" }));
+
+    expect(textsOf(await allocator.assign(request("net.a", labels("a"))))).toEqual(textsOf(first));
+  });
+});
+
 describe("assign() of any address", () => {
   beforeEach(() => seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 28 })));
 

@@ -8,6 +8,7 @@ import { type Address, formatAddress } from "../ip/address.ts";
 import { addressRequestsOf, type RequestSources } from "./address-requests.ts";
 import type { Owner } from "./block.ts";
 import { withFormerHandle } from "./former-handle.ts";
+import type { PodNamespace } from "./pools.ts";
 import type { AssignRequest, ReleaseHandleRequest } from "./request.ts";
 
 export interface Attachment {
@@ -40,17 +41,24 @@ export function attachmentOf(
 /** What ADD asks the allocator for. `onLink`: the addresses of the link that an earlier ADD made on this host. */
 export function assignRequest(
   { owner, node }: Attachment,
-  sources: RequestSources & { readonly args: CniArguments; readonly onLink: readonly Address[] } & Pick<
-      AssignRequest,
-      "machineIdentity"
-    >,
+  sources: RequestSources & {
+    readonly args: CniArguments;
+    readonly onLink: readonly Address[];
+    /** Labels of the pod's namespace; absent: not known. */
+    readonly namespaceLabels?: PodNamespace["labels"];
+  } & Pick<AssignRequest, "machineIdentity">,
 ): AssignRequest {
+  const { args, namespaceLabels: labels } = sources;
+  const pod = podOf(args);
   return {
     ...owner,
     node,
     onAnyNode: sources.onLink.map(formatAddress),
     ...(sources.machineIdentity === undefined ? {} : { machineIdentity: sources.machineIdentity }),
-    attributes: namesIn(sources.args),
+    ...(pod === undefined
+      ? {}
+      : { podNamespace: { name: pod.namespace, ...(labels === undefined ? {} : { labels }) } }),
+    attributes: namesIn(args),
     intendedUse: "Workload",
     addressRequests: addressRequestsOf(sources),
   };

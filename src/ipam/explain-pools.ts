@@ -8,6 +8,7 @@ import { type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import {
   choosePools,
+  type PodNamespace,
   type Pool,
   type PoolCriteria,
   poolHolding,
@@ -45,7 +46,7 @@ export interface ExplainedRequest {
 }
 
 /** The last source: it decides if no other asks for anything. */
-const NODE_SELECTORS: RequestSource = { place: "node selectors of the pools", value: "" };
+const NODE_SELECTORS: RequestSource = { place: "node and namespace selectors of the pools", value: "" };
 
 export interface Surroundings {
   readonly pools: readonly Pool[];
@@ -53,13 +54,15 @@ export interface Surroundings {
   readonly sources: readonly RequestSource[];
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** Of the pod; absent: a container without a pod. */
+  readonly namespace?: PodNamespace | undefined;
   /** The place of pools that a request has no place for. */
   readonly configPlace: string;
 }
 
 export function explainRequest(
   addressRequest: AddressRequest,
-  { pools, sources, node, labels, configPlace }: Surroundings,
+  { pools, sources, node, labels, namespace, configPlace }: Surroundings,
 ): ExplainedRequest {
   const family = addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family;
   const all = [...sources, NODE_SELECTORS];
@@ -73,6 +76,7 @@ export function explainRequest(
     intendedUse: "Workload",
     node,
     labels,
+    namespace,
   };
   const { usable, problem } = usablePools(pools, addressRequest, criteria);
   const others = pools.filter((pool) => pool.cidr.network.family === family && !usable.includes(pool));

@@ -18,6 +18,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   revision: "1",
   ...more,
 });
+type Labels = Readonly<Record<string, string>>;
 const POOLS = [
   pool("blue", "10.1.0.0/16"),
   pool("elsewhere", "10.2.0.0/16", { nodeSelector: "rack == '2'", selects: (labels) => labels["rack"] === "2" }),
@@ -100,6 +101,62 @@ describe("choosePools()", () => {
     ["the pool asked for does not allow the use", { asked: ["tunnels"] }],
   ])("has nothing to offer where %s", (_, more) => {
     expect(thrownBy(() => names(more)).kind).toBe("addresses-exhausted");
+  });
+});
+
+describe("choosePools() with pools of some namespaces", () => {
+  const namespaces = { selector: "tenant == 'a'", selects: (labels: Labels) => labels["tenant"] === "a" };
+  const TENANT = [pool("common", "10.1.0.0/16", { disabled: true }), pool("tenant", "10.9.0.0/16", { namespaces })];
+  const chosen = (namespace: PoolCriteria["namespace"], pools = TENANT) =>
+    choosePools(pools, criteria({ namespace })).map((each) => each.name);
+  const ofTenant = { name: "shop", labels: { tenant: "a" } };
+
+  test("chooses one whose selector matches the labels of the namespace, beside those without a selector", () => {
+    expect(chosen(ofTenant)).toEqual(["tenant"]);
+    const both = [pool("open", "10.1.0.0/16"), ...TENANT];
+    expect(chosen(ofTenant, both)).toEqual(["open", "tenant"]);
+    expect(chosen({ name: "other", labels: {} }, both)).toEqual(["open"]);
+    expect(chosen(undefined, both)).toEqual(["open"]);
+  });
+
+  test("needs both selectors to match", () => {
+    const far = [pool("far", "10.9.0.0/16", { namespaces, nodeSelector: "rack == '2'", selects: () => false })];
+
+    expect(thrownBy(() => chosen(ofTenant, far)).message).toContain('no enabled IPv4 pool selects node "n"');
+  });
+
+  test("counts every one as usable if the question is whether some pod could use it", () => {
+    expect(chosen("any")).toEqual(["tenant"]);
+  });
+
+  test("gives one that is requested to any namespace, and to a container without a pod", () => {
+    for (const namespace of [undefined, { name: "other", labels: {} }, { name: "unknown" }]) {
+      expect(names({ asked: ["blue"], namespace })).toEqual(["blue"]);
+      expect(choosePools(TENANT, criteria({ asked: ["tenant"], namespace }))).toHaveLength(1);
+    }
+  });
+
+  test.each([
+    [
+      "another namespace",
+      { name: "other", labels: {} },
+      `its namespace selector tenant == 'a' does not select namespace "other"`,
+      'label namespace "other"',
+    ],
+    ["a namespace whose labels are not known", { name: "other" }, "are not known", "let the plugin read namespaces"],
+    [
+      "a container without a pod",
+      undefined,
+      "selects no container without a pod",
+      "create a pool without a namespaceSelector",
+    ],
+  ])("tells %s why no pool serves it, and how to get one", (_, namespace, why, how) => {
+    const { kind, message, details } = thrownBy(() => chosen(namespace));
+
+    expect([kind, message]).toEqual(["addresses-exhausted", expect.stringContaining(`pool "tenant": `)]);
+    expect(message).toContain(why);
+    expect(details).toContain("tenant 10.9.0.0/16 (of namespaces tenant == 'a')");
+    expect(details).toContain(how);
   });
 });
 

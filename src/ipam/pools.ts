@@ -3,7 +3,7 @@
  *
  * Requested pools (by CIDR or by name) are used in the order requested, and
  * must exist, be enabled and be of the family; they need not select the node.
- * Otherwise every enabled pool that selects the node may be used.
+ * Otherwise every enabled pool that selects the node and the namespace may be used.
  * Either way the pool must allow the intended use. Pure.
  */
 import type { Unreadable } from "../datastore/read-each.ts";
@@ -13,6 +13,19 @@ import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains, prefixCovers } from "../ip/prefix.ts";
 import type { PoolAnnouncing } from "../model/pool-announcement.ts";
 import { quoted } from "../quote.ts";
+
+/** The namespaces whose pods may use something. */
+export interface SelectedNamespaces {
+  readonly selector: string;
+  readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
+}
+
+/** The namespace of a pod. */
+export interface PodNamespace {
+  readonly name: string;
+  /** Absent: they are not known, because the network config gives no access to the orchestrator's API, or the role none. */
+  readonly labels?: Readonly<Record<string, string>>;
+}
 
 /** What the allocator needs to know about an IPPool. */
 export interface Pool {
@@ -34,6 +47,8 @@ export interface Pool {
   readonly allowedUses: readonly string[];
   readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
+  /** Absent: all, and containers without a pod. */
+  readonly namespaces?: SelectedNamespaces;
   /** Its key and the revision that was read. */
   readonly key: string;
   readonly revision: string;
@@ -51,6 +66,8 @@ export interface PoolCriteria {
   readonly node: string;
   /** Of the node; not looked at if no selector depends on them. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Of the pod; absent: a container without a pod. "any": whether a pod of some namespace could use the pools. */
+  readonly namespace?: PodNamespace | "any" | undefined;
 }
 
 export function choosePools(pools: readonly Pool[], criteria: PoolCriteria): readonly Pool[] {
@@ -64,19 +81,24 @@ export function choosePools(pools: readonly Pool[], criteria: PoolCriteria): rea
   if (usable.length > 0) return usable;
   throw new PluginError(
     "addresses-exhausted",
-    `Cannot assign an IPv${criteria.family} address: ${whyNone(chosen, criteria)}`,
+    `Cannot assign an IPv${criteria.family} address: ${whyNone(pools, chosen, criteria)}`,
     {
       details: [
         describePools(pools),
         ...unreadable.map(({ failure }) => failure.message),
-        ...(asked.length === 0 && chosen.length === 0 ? [howToGetOne(pools, criteria)] : []),
+        ...(asked.length === 0 ? howToGetOne(pools, chosen, criteria) : []),
       ].join("; "),
     },
   );
 }
 
 /** What makes a pool usable on the node if none are requested. */
-function howToGetOne(pools: readonly Pool[], { family, node }: PoolCriteria): string {
+function howToGetOne(pools: readonly Pool[], chosen: readonly Pool[], criteria: PoolCriteria): readonly string[] {
+  if (poolsOfOtherNamespaces(pools, criteria).length > 0) return [howToSelectNamespace(criteria)];
+  return chosen.length > 0 ? [] : [howToSelectNode(pools, criteria)];
+}
+
+function howToSelectNode(pools: readonly Pool[], { family, node }: PoolCriteria): string {
   const ofFamily = pools.filter(({ cidr }) => cidr.network.family === family);
   const [first] = ofFamily;
   if (first === undefined) return `create one: ${createPoolCommand(family)}`;
@@ -84,6 +106,17 @@ function howToGetOne(pools: readonly Pool[], { family, node }: PoolCriteria): st
     return `enable one: ${enablePoolCommand(first.name)}`;
   }
   return `label node ${quoted(node)} so that the node selector of a pool matches it, or create a pool that selects all nodes`;
+}
+
+/** If pools select the node, but not the namespace. */
+function howToSelectNamespace({ namespace }: PoolCriteria): string {
+  if (namespace === undefined || namespace === "any") {
+    return "create a pool without a namespaceSelector for containers without a pod";
+  }
+  if (namespace.labels === undefined) {
+    return `let the plugin read namespaces: set "kubernetes.kubeconfig" in the network config, with a role that allows "get" on namespaces; or create a pool without a namespaceSelector`;
+  }
+  return `label namespace ${quoted(namespace.name)} so that the namespaceSelector of a pool matches it, or create a pool without a namespaceSelector`;
 }
 
 export function enablePoolCommand(name: string): string {
@@ -131,10 +164,11 @@ function describePools(pools: readonly Pool[]): string {
   return `pools: ${pools.map(describePool).join(", ")}`;
 }
 
-function describePool({ name, cidr, disabled, overlaps, unusable, nodeSelector }: Pool): string {
+function describePool({ name, cidr, disabled, overlaps, unusable, nodeSelector, namespaces }: Pool): string {
   const limits = [
     disabled ? "disabled" : (overlaps ?? unusable ?? []),
     nodeSelector === "all()" ? [] : `of nodes ${nodeSelector}`,
+    namespaces === undefined ? [] : `of namespaces ${namespaces.selector}`,
   ].flat();
   return `${name} ${formatPrefix(cidr)}${limits.length === 0 ? "" : ` (${limits.join(", ")})`}`;
 }
@@ -200,8 +234,24 @@ export function isSelectedBy({ nodeSelector, selects }: Pool, node: Pick<PoolCri
 /** Why a pool is not used if none are requested; `undefined` if it is. */
 export function whyNotSelected(pool: Pool, criteria: PoolCriteria): string | undefined {
   const unusable = whyNotUsable(pool);
-  if (unusable !== undefined || isSelectedBy(pool, criteria)) return unusable;
-  return `its node selector ${pool.nodeSelector} does not select node ${quoted(criteria.node)}`;
+  if (unusable !== undefined) return unusable;
+  if (!isSelectedBy(pool, criteria)) {
+    return `its node selector ${pool.nodeSelector} does not select node ${quoted(criteria.node)}`;
+  }
+  if (pool.namespaces === undefined || criteria.namespace === "any") return undefined;
+  return whyNotOfNamespace(pool.namespaces, criteria.namespace);
+}
+
+/** Why the selector does not select the namespace of a pod; `undefined` if it does. */
+function whyNotOfNamespace(
+  { selector, selects }: SelectedNamespaces,
+  namespace: PodNamespace | undefined,
+): string | undefined {
+  const its = `its namespace selector ${selector}`;
+  if (namespace === undefined) return `${its} selects no container without a pod`;
+  const { name, labels } = namespace;
+  if (labels === undefined) return `the labels of namespace ${quoted(name)} are not known, which ${its} needs`;
+  return selects(labels) ? undefined : `${its} does not select namespace ${quoted(name)}`;
 }
 
 /** Why a pool is not used although it is requested, or selects the node; `undefined` if it is. */
@@ -209,8 +259,46 @@ export function whyNotAllowed({ allowedUses }: Pool, { intendedUse }: PoolCriter
   return allowedUses.includes(intendedUse) ? undefined : `it does not allow the use "${intendedUse}"`;
 }
 
-function whyNone(chosen: readonly Pool[], criteria: PoolCriteria): string {
-  if (chosen.length === 0) return `no enabled IPv${criteria.family} pool selects node ${quoted(criteria.node)}`;
+function whyNone(pools: readonly Pool[], chosen: readonly Pool[], criteria: PoolCriteria): string {
+  const { asked = [], family, node } = criteria;
+  const ofOthers = asked.length > 0 ? [] : poolsOfOtherNamespaces(pools, criteria);
+  if (ofOthers.length > 0) return whyNotServed(ofOthers, criteria);
+  if (chosen.length === 0) return `no enabled IPv${family} pool selects node ${quoted(node)}`;
   const names = chosen.map((pool) => `"${pool.name}"`).join(", ");
   return `no pool of ${names} allows the use "${criteria.intendedUse}"`;
+}
+
+/** Those that only the namespace keeps from being used. */
+function poolsOfOtherNamespaces(pools: readonly Pool[], criteria: PoolCriteria): readonly Pool[] {
+  return selectingPools(pools, { ...criteria, namespace: "any" }).filter(
+    (pool) => whyNotAllowed(pool, criteria) === undefined,
+  );
+}
+
+/** Why pools that select the node do not serve the namespace, for the error of a pod that finds the others full. */
+export function namespaceReasons(pools: readonly Pool[], criteria: PoolCriteria): readonly string[] {
+  if ((criteria.asked ?? []).length > 0) return [];
+  return reasonsOf(
+    poolsOfOtherNamespaces(pools, criteria).filter((pool) => whyNotSelected(pool, criteria) !== undefined),
+    criteria,
+  );
+}
+
+const SHOWN_REASONS = 3;
+
+function reasonsOf(pools: readonly Pool[], criteria: PoolCriteria): readonly string[] {
+  const reasons = pools
+    .slice(0, SHOWN_REASONS)
+    .map((pool) => `pool ${quoted(pool.name)}: ${whyNotSelected(pool, criteria)}`);
+  return pools.length > SHOWN_REASONS ? [...reasons, `${pools.length - SHOWN_REASONS} more`] : reasons;
+}
+
+function whyNotServed(pools: readonly Pool[], criteria: PoolCriteria): string {
+  const { family, node, namespace } = criteria;
+  const whom =
+    namespace === undefined || namespace === "any"
+      ? "a container without a pod"
+      : `namespace ${quoted(namespace.name)}`;
+  const state = `no enabled IPv${family} pool of node ${quoted(node)} serves ${whom}`;
+  return `${state}: ${reasonsOf(pools, criteria).join("; ")}`;
 }

@@ -21,7 +21,7 @@ import {
 import { parseSelector } from "../selector/parse.ts";
 import { selects } from "../selector/selector.ts";
 import { markOverlapping } from "./overlapping-pools.ts";
-import type { Pool } from "./pools.ts";
+import type { Pool, SelectedNamespaces } from "./pools.ts";
 
 /** A claim of this host on a block. */
 export interface HostAffinity {
@@ -49,15 +49,25 @@ export const DEFAULT_CONFIGURATION: Configuration = withLimit({
 });
 
 export function decodePool(entry: Entry): Pool {
-  const { blockSize, ...pool } = readStoredPool(entry.value, entry.key);
-  const parsed = parseSelector(pool.nodeSelector);
+  const { blockSize, namespaceSelector, ...pool } = readStoredPool(entry.value, entry.key);
   return {
     ...pool,
     blockLength: blockSize,
-    selects: (labels) => parsed.ok && selects(parsed.selector, labels),
+    selects: matcherOf(pool.nodeSelector),
+    ...(namespaceSelector === undefined ? {} : { namespaces: labelledBy(namespaceSelector) }),
     key: entry.key,
     revision: entry.revision,
   };
+}
+
+/** A selector that cannot be parsed, which an API server without validation rules accepts, selects nothing. */
+function matcherOf(selector: string): (labels: Readonly<Record<string, string>>) => boolean {
+  const parsed = parseSelector(selector);
+  return (labels) => parsed.ok && selects(parsed.selector, labels);
+}
+
+function labelledBy(selector: string): SelectedNamespaces {
+  return { selector, selects: matcherOf(selector) };
 }
 
 export interface DecodedPools {

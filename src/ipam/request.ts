@@ -5,7 +5,7 @@ import type { Prefix } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import type { Owner } from "./block.ts";
 import type { ThisMachine } from "./node-machine.ts";
-import type { Pool } from "./pools.ts";
+import type { PodNamespace, Pool } from "./pools.ts";
 
 /**
  * One address: any address of a family, or a given one. With `pools` only an address in one of them. `place`: the
@@ -27,6 +27,8 @@ export interface AssignRequest extends Owner {
   readonly node: string;
   /** Secondary attributes kept with the allocation: pod, namespace, container … `node`, `timestamp` and the interface are added. */
   readonly attributes: Readonly<Record<string, string>>;
+  /** Of the pod, for pools that serve some namespaces only; absent: a container without a pod. */
+  readonly podNamespace?: PodNamespace;
   /** To refuse a node that another machine has registered; absent: not checked. */
   readonly machineIdentity?: ThisMachine["machineIdentity"];
   /**

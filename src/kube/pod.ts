@@ -47,11 +47,18 @@ export function annotationsOfNamespace(namespace: ReadObject | UnreadableNamespa
   return "refusal" in namespace ? {} : textsIn(namespace.metadata, "annotations");
 }
 
+/** `undefined`: the role does not allow to read them. */
+export function labelsOfNamespace(
+  namespace: ReadObject | UnreadableNamespace,
+): Readonly<Record<string, string>> | undefined {
+  return "refusal" in namespace ? undefined : textsIn(namespace.metadata, "labels");
+}
+
 /** To be reported; `undefined` if the namespace was read. */
 export function namespaceWarning(namespace: ReadObject | UnreadableNamespace): string | undefined {
   if (!("refusal" in namespace)) return undefined;
   const { message, details } = namespace.refusal;
-  return `The annotations of the namespace have no effect: ${message}; ${details}`;
+  return `The annotations of the namespace have no effect, and pools with a namespaceSelector do not serve it: ${message}; ${details}`;
 }
 
 async function readObject(client: KubeClient, path: string, signal: AbortSignal): Promise<ReadObject | undefined> {

@@ -46,6 +46,14 @@ describe("ipPool.decode()", () => {
     });
   });
 
+  test("keeps a namespaceSelector, takes an empty one for none, and refuses one that is not a selector", () => {
+    const cidr = "10.0.0.0/16";
+
+    expect(decoded({ cidr, namespaceSelector: "tenant == 'a'" }).spec.namespaceSelector).toBe("tenant == 'a'");
+    expect(decoded({ cidr, namespaceSelector: " " }).spec).not.toHaveProperty("namespaceSelector");
+    expect(refusals(pool({ cidr, namespaceSelector: "tenant =" }))).toEqual(["spec.namespaceSelector"]);
+  });
+
   test.each([
     ["10.0.0.0/25", 26],
     ["10.0.0.0/28", 28],

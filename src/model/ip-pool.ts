@@ -27,6 +27,8 @@ const specSchema = v.object({
   vxlanMode: tunnelMode,
   natOutgoing: v.optional(v.boolean(), false),
   nodeSelector: v.optional(selectorField, "all()"),
+  /** Of the namespaces whose pods use the pool; absent: all, and containers without a pod. */
+  namespaceSelector: v.exactOptional(selectorField),
   /** The prefix length of a block. Its default depends on the family and the size of the pool. */
   blockSize: v.exactOptional(v.pipe(v.number(), v.integer("must be a whole number; use a prefix length"))),
   disabled: v.optional(v.boolean(), false),
@@ -163,9 +165,10 @@ function overlap(pool: IPPool, other: IPPool): Problem {
 
 function completeSpec(spec: v.InferOutput<typeof specSchema>): IPPoolSpec {
   const prefix = prefixOf(spec.cidr);
-  const { allowedUses } = spec;
+  const { allowedUses, namespaceSelector = "", ...others } = spec;
   return {
-    ...spec,
+    ...others,
+    ...(namespaceSelector.trim() === "" ? {} : { namespaceSelector }),
     cidr: formatPrefix(prefix),
     blockSize: spec.blockSize ?? defaultBlockSize(prefix),
     nodeSelector: spec.nodeSelector.trim() === "" ? "all()" : spec.nodeSelector,

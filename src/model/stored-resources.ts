@@ -19,6 +19,8 @@ export interface StoredPool {
   readonly wasEdited: boolean;
   readonly natOutgoing: boolean;
   readonly nodeSelector: string;
+  /** Absent: every namespace, and containers without a pod. */
+  readonly namespaceSelector?: string;
   readonly allowedUses: readonly string[];
   readonly announcing: PoolAnnouncing;
   /** Why nothing is assigned from it: an API server without validation rules accepted it. */
@@ -34,6 +36,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
   if (cidr === undefined) throw spec.refusal("cidr", "a network");
   const uses = spec.texts("allowedUses");
   const blockSize = spec.integer("blockSize") ?? defaultBlockSize(cidr);
+  const namespaceSelector = spec.text("namespaceSelector", "");
   const modes = { vxlanMode: spec.text("vxlanMode", "Never"), ipipMode: spec.text("ipipMode", "Never") };
   return {
     name: pool.section("metadata").text("name"),
@@ -45,6 +48,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
     wasEdited: (pool.section("metadata").integer("generation") ?? 1) > 1,
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
+    ...(namespaceSelector.trim() === "" ? {} : { namespaceSelector }),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
     announcing: poolAnnouncing({ ...modes, disableBGPExport: spec.flag("disableBGPExport", false) }),
     unusable: whyPoolUnusable(cidr, { ...modes, blockSize }),

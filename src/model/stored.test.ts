@@ -50,6 +50,7 @@ const PAIRS: readonly Pair[] = [
         "natOutgoing",
         "disableBGPExport",
         "nodeSelector",
+        "namespaceSelector",
         "allowedUses",
         "unknown",
       ),
@@ -57,7 +58,7 @@ const PAIRS: readonly Pair[] = [
     byHand: (text) => ({ ...readStoredPool(text, KEY), cidr: formatPrefix(readStoredPool(text, KEY).cidr) }),
     bySchema: (text) => {
       const { metadata, spec } = ipPool.read(text, KEY);
-      const { cidr, blockSize, disabled, natOutgoing, nodeSelector, allowedUses } = spec;
+      const { cidr, blockSize, disabled, natOutgoing, nodeSelector, namespaceSelector, allowedUses } = spec;
       return {
         name: metadata.name,
         cidr,
@@ -67,6 +68,7 @@ const PAIRS: readonly Pair[] = [
         wasEdited: false,
         natOutgoing,
         nodeSelector,
+        ...(namespaceSelector === undefined ? {} : { namespaceSelector }),
         allowedUses,
         announcing: poolAnnouncing(spec),
         unusable: whyPoolUnusable(poolPrefix({ spec }), spec),

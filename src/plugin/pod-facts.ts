@@ -7,7 +7,7 @@ import type { KubeAccess } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { orchestratorNodeNames } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
-import { annotationsOfNamespace, namespaceWarning, readPodAndNamespace } from "../kube/pod.ts";
+import { annotationsOfNamespace, labelsOfNamespace, namespaceWarning, readPodAndNamespace } from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
 import { mostRecordedValues } from "../model/recorded-annotations.ts";
 import { type AnnotatedPod, type AnnotationRequests, annotationRequests, uselessAnnotations } from "./annotations.ts";
@@ -23,6 +23,8 @@ export interface PodOfCall {
 
 export interface PodFacts {
   readonly requests: AnnotationRequests;
+  /** Labels of the pod's namespace; absent: not known. */
+  readonly namespaceLabels?: Readonly<Record<string, string>>;
   /** What the pod's endpoint gets from it, if the policy of the orchestrator is used. */
   readonly endpoint?: PodEndpoint;
   /** The pod as the API returned it: on the orchestrator's datastore it is the endpoint too, and need not be read again. */
@@ -56,8 +58,10 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
     mostRecordedValues: mostRecordedValues(settings.kind),
   });
   for (const message of unusedPools(requests, config.ipam)) log.warning(message);
+  const namespaceLabels = labelsOfNamespace(namespace);
   return {
     requests,
+    ...(namespaceLabels === undefined ? {} : { namespaceLabels }),
     pod: found.text,
     ...(config.policyType === undefined ? {} : { endpoint: podEndpointOf(found) }),
   };

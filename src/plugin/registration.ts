@@ -33,7 +33,11 @@ export async function registerWithOwnIpam(
   const allocator = await session.allocator();
   const onLink = found.kind === "own-links" ? found.addresses : [];
   const annotated = annotatedRequests(podFacts.requests);
-  const request = assignRequest(workload, { ipam, args, requested, annotated, onLink, ...thisMachine(session) });
+  const { namespaceLabels } = podFacts;
+  const request = assignRequest(workload, {
+    ...{ ipam, args, requested, annotated, onLink, ...thisMachine(session) },
+    ...(namespaceLabels === undefined ? {} : { namespaceLabels }),
+  });
   const renewsHeld = found.kind === "nothing";
   const requireOwner = ownerGuard(workload);
   const assignment = await allocator.assign(

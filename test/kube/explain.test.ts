@@ -51,7 +51,7 @@ describe("ipam explain on the orchestrator's API", () => {
     const { node, families } = await explain("plain");
 
     expect(node).toBe(NODE);
-    expect(families[0]?.decidedBy.place).toBe("node selectors of the pools");
+    expect(families[0]?.decidedBy.place).toBe("node and namespace selectors of the pools");
     expect(families[0]?.pools).toEqual([
       { name: "four", cidr: "10.60.0.0/16" },
       { name: "other", cidr: "10.61.0.0/16" },

@@ -19,6 +19,7 @@ export const POOL_ROW: AdminKind<IPPool> = {
     { header: "USES", cell: ({ spec }) => spec.allowedUses.join(","), isWide: true },
     { header: "DISABLED", cell: ({ spec }) => `${spec.disabled}` },
     { header: "SELECTOR", cell: ({ spec }) => spec.nodeSelector },
+    { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector ?? "", isWide: true },
   ],
   describe: describePool,
   warnings: hostOverlaps,

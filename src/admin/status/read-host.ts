@@ -94,7 +94,7 @@ async function findExample({ listFolder }: Files): Promise<string | undefined> {
 function poolRefusals({ ipam }: NetworkConfig, { pools, policy }: Records, node: string): readonly string[] {
   if (ipam.type !== identity.ipamType || pools === undefined) return [];
   const labels = policy?.nodes.find(({ metadata }) => metadata.name === node)?.metadata.labels ?? {};
-  const criteria = { unreadable: pools.unreadable, intendedUse: "Workload", node, labels };
+  const criteria = { unreadable: pools.unreadable, intendedUse: "Workload", node, namespace: "any" as const, labels };
   const addressRequests = [
     ...(ipam.assignIpv4 ? [{ ...criteria, family: 4 as const, asked: ipam.ipv4Pools }] : []),
     ...(ipam.assignIpv6 ? [{ ...criteria, family: 6 as const, asked: ipam.ipv6Pools }] : []),

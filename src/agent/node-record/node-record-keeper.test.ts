@@ -312,6 +312,15 @@ describe("the record of a node", () => {
     expect(site.problems).toEqual([]);
   });
 
+  test("has a tunnel address of a pool for some namespaces: the node that tunnels has none", async () => {
+    const table = await cluster(["blue", "10.0.0.0/24", { ...VXLAN[2], namespaceSelector: "tenant == 'a'" }]);
+    const site = agent(table);
+    await site.look();
+
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
+    expect(site.problems).toEqual([]);
+  });
+
   test("gives a tunnel address back if its pool has no tunnel any more", async () => {
     const table = await cluster(VXLAN);
     const site = agent(table);

@@ -33,6 +33,8 @@ export const poolSchema = v.object({
   disabled: v.boolean(),
   /** Which nodes take addresses of it: a selector, `all()`. */
   nodeSelector: v.string(),
+  /** Whose pods take addresses of it: a selector; absent: of every namespace. */
+  namespaceSelector: v.exactOptional(v.string()),
   encapsulation: v.string(),
   counts: countsSchema,
   /** Absent: too little is known, or the pool does not fill. */

@@ -102,9 +102,10 @@ export function poolOf(pool: MappedPool, records: AddressRecords): Pool {
   }
   const growth = { used: usage.used, free: usage.free, now: records.now.getTime() };
   const forecast = pool.disabled ? undefined : forecastOf({ ...growth, blocksCreated: blocks.map(creationOf) });
-  const { name, blockLength, disabled, nodeSelector, encapsulation } = pool;
+  const { name, blockLength, disabled, nodeSelector, namespaces, encapsulation } = pool;
   return {
     ...{ name, cidr: usage.cidr, blockSize: blockLength, disabled, nodeSelector, encapsulation },
+    ...(namespaces === undefined ? {} : { namespaceSelector: namespaces.selector }),
     counts: {
       ...{ size: String(usage.size), used: Number(usage.used), reserved: Number(usage.reserved), ...counts },
       blocks: blocks.length + usage.unreadableBlocks.length,

@@ -22,6 +22,8 @@ export interface Search {
   readonly family: Family;
   /** The pools that may serve, the preferred first. */
   readonly pools: readonly Pool[];
+  /** Why pools that select the node do not serve the request. */
+  readonly passedOver?: () => readonly string[];
   /** Whether the address is one of this host, or of its gateway. */
   readonly isHostAddress: (address: Address) => boolean;
   readonly attributes: BlockAttribute;

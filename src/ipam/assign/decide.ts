@@ -11,7 +11,7 @@ import { addressAt } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToTake } from "../handle.ts";
 import { requireOwnNode } from "../node-machine.ts";
-import { choosePools } from "../pools.ts";
+import { choosePools, namespaceReasons, type PoolCriteria } from "../pools.ts";
 import type { AddressRequest, AssignedAddress, Assignment, AssignRequest } from "../request.ts";
 import { View } from "../view.ts";
 import { fromAffineBlocks, fromReadBlocks } from "./affine-block.ts";
@@ -89,18 +89,20 @@ function openSearch(
 /** Chosen only now: who holds an address gets it back, whatever became of the pools. */
 function withPools(search: Search, addressRequest: Extract<AddressRequest, { kind: "automatic" }>): Search {
   const { view, request, family } = search;
-  const pools = choosePools(view.pools(), {
+  const criteria: PoolCriteria = {
     family,
     asked: addressRequest.pools,
     place: addressRequest.poolsPlace,
     unreadable: view.unreadablePools(),
     intendedUse: request.intendedUse,
     node: request.node,
+    namespace: request.podNamespace,
     get labels() {
       return view.nodeLabels() ?? {};
     },
-  });
-  return { ...search, pools };
+  };
+  const passedOver = () => namespaceReasons(view.pools(), criteria);
+  return { ...search, pools: choosePools(view.pools(), criteria), passedOver };
 }
 
 function attributesFor(request: AssignRequest, now: Date): BlockAttribute {

@@ -15,6 +15,7 @@ export function exhausted(search: Search, seen: { readonly complete: boolean }):
     search.view.configuration().strictAffinity ? "strictAffinity is on: blocks of other nodes are not used" : [],
     search.view.reserved().length > 0 ? "reserved addresses are not used" : [],
     describeHostAddresses(search),
+    search.passedOver?.() ?? [],
     seen.complete ? [] : "the pools hold more blocks than one search looks through",
   ].flat();
   return new PluginError(

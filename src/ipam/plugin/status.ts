@@ -6,7 +6,7 @@ import { PluginError } from "../../errors.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { DatastoreLocked, readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
 import { requireOwnNode } from "../node-machine.ts";
-import { choosePools } from "../pools.ts";
+import { choosePools, type PoolCriteria } from "../pools.ts";
 import { decodeNode, decodePools } from "../records.ts";
 import { type Session, thisMachine } from "../session.ts";
 
@@ -36,10 +36,11 @@ async function requireAddresses(session: Session): Promise<void> {
 
   const { assignIpv4, assignIpv6, ipv4Pools, ipv6Pools } = config.ipam;
   const { pools: decoded, unreadable } = decodePools(pools);
-  const addressRequest = {
+  const addressRequest: Omit<PoolCriteria, "family"> = {
     unreadable,
     intendedUse: "Workload",
     node,
+    namespace: "any",
     labels: registered === undefined ? {} : decodeNode(registered).labels,
   };
   if (assignIpv4) choosePools(decoded, { ...addressRequest, family: 4, asked: ipv4Pools });

@@ -27,6 +27,7 @@ export const declaredPool = v.object({
   encapsulation: v.exactOptional(v.picklist(ENCAPSULATIONS)),
   natOutgoing: v.exactOptional(switchField),
   nodeSelector: v.exactOptional(selectorField),
+  namespaceSelector: v.exactOptional(selectorField),
   blockSize: v.exactOptional(v.pipe(v.number(), v.integer("must be a whole number; use a prefix length"))),
   disableBGPExport: v.exactOptional(v.boolean()),
   disableNewAllocations: v.exactOptional(v.boolean()),

@@ -19,6 +19,7 @@ export const IP_POOL: ReleasedKinds = {
       { name: "Uses", path: ".spec.allowedUses", isWide: true },
       { name: "Disabled", path: ".spec.disabled", type: "boolean" },
       { name: "Selector", path: ".spec.nodeSelector" },
+      { name: "Namespaces", path: ".spec.namespaceSelector", isWide: true },
     ],
     rules: {
       // A CIDR that is not valid is reported by its own rule alone.
@@ -33,6 +34,8 @@ export const IP_POOL: ReleasedKinds = {
       "spec.vxlanMode": "When packets to other nodes are encapsulated with VXLAN",
       "spec.natOutgoing": "Masquerade packets from the pool to destinations outside all pools",
       "spec.nodeSelector": "Selector of the nodes that use the pool",
+      "spec.namespaceSelector":
+        "Selector, by labels, of the namespaces whose pods use the pool; without it every pod does, and containers without a pod",
       "spec.blockSize":
         "Prefix length of a block (default: 26 for IPv4, 122 for IPv6, or the whole pool if it is smaller); cannot change",
       "spec.disabled": "Assign no new addresses from the pool",

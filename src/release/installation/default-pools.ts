@@ -20,7 +20,7 @@ export interface PoolSettings {
   readonly provider: string;
 }
 
-export type CompletePool = Required<DeclaredPool>;
+export type CompletePool = Required<Omit<DeclaredPool, "namespaceSelector">> & Pick<DeclaredPool, "namespaceSelector">;
 
 const USUAL_CIDR = "192.168.0.0/16";
 /** The networks of EKS often contain 192.168.0.0/16. */

@@ -57,6 +57,14 @@ describe("planPools()", () => {
     expect(plan.update[0]?.spec.natOutgoing).toBe(true);
   });
 
+  test("takes a namespaceSelector away that is no longer declared", () => {
+    const before = managed("a", "10.0.0.0/16", { namespaceSelector: "has(tenant)" });
+    const plan = planPools([managed("a", "10.0.0.0/16")], [before]);
+
+    expect(summary(plan)).toEqual({ ...NOTHING, update: ["a"] });
+    expect(plan.update[0]?.spec).not.toHaveProperty("namespaceSelector");
+  });
+
   test("adopts a pool of others that is exactly as declared", () => {
     const plan = planPools([managed("a", "10.0.0.0/16")], [pool("a", "10.0.0.0/16")]);
 

@@ -68,18 +68,20 @@ function changeProblems(pool: IPPool, index: number, before: IPPool): readonly P
     path: problem.path.replace(/^spec/, poolPath(index)),
   }));
   if (fixed.length > 0 || isManaged(before) || isEqualSpec(pool.spec, before.spec)) return fixed;
-  const differing = fieldsOf(pool.spec).filter((field) => !isEqual(pool.spec[field], before.spec[field]));
+  const differing = declaredFields(pool.spec).filter((field) => !isEqual(pool.spec[field], before.spec[field]));
   const differences = differing.map((field) => `${field} ${JSON.stringify(before.spec[field])}`).join(", ");
   const message = `differs from the pool that exists (${differences}), which the operator does not manage; declare it as it is, or give it to the operator: label it ${MANAGED_BY_TEXT}`;
   return [{ path: poolPath(index), value: name, message }];
 }
 
 function isEqualSpec(left: IPPoolSpec, right: IPPoolSpec): boolean {
-  return fieldsOf(left).every((field) => isEqual(left[field], right[field]));
+  return declaredFields(left).every((field) => isEqual(left[field], right[field]));
 }
 
-function fieldsOf(spec: IPPoolSpec): readonly (keyof IPPoolSpec)[] {
-  return Object.keys(spec).filter((field): field is keyof IPPoolSpec => field in spec);
+/** One without a default is declared too: without it the pool serves every namespace. */
+function declaredFields(spec: IPPoolSpec): readonly (keyof IPPoolSpec)[] {
+  const given = Object.keys(spec).filter((field): field is keyof IPPoolSpec => field in spec);
+  return [...new Set([...given, "namespaceSelector" as const])];
 }
 
 /** The order of uses has no meaning. */

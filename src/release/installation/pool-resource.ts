@@ -28,6 +28,7 @@ export function poolResource(pool: CompletePool, index: number): Checked<IPPool>
       ...TUNNELS[pool.encapsulation],
       natOutgoing: pool.natOutgoing === "Enabled",
       nodeSelector: pool.nodeSelector,
+      ...(pool.namespaceSelector === undefined ? {} : { namespaceSelector: pool.namespaceSelector }),
       blockSize: pool.blockSize,
       disabled: pool.disableNewAllocations,
       disableBGPExport: pool.disableBGPExport,

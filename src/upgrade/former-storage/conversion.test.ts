@@ -7,6 +7,7 @@ import { clusterObjects } from "../../kube/objects.ts";
 import {
   GLOBAL_NETWORK_POLICY,
   NODE_AGENT_CONFIGURATION,
+  POOL,
   type PublicKind,
   STAGED_KUBERNETES_NETWORK_POLICY,
   STAGED_NETWORK_POLICY,
@@ -40,6 +41,15 @@ describe("convertResources()", () => {
     expect(records.map(({ key }) => key)).toEqual(
       ["web", "security.web"].map((name) => GLOBAL_NETWORK_POLICY.key({ name })),
     );
+  });
+
+  test("keeps the namespaces and the nodes that a pool is for", () => {
+    const spec = { cidr: "10.0.0.0/16", nodeSelector: "has(rack)", namespaceSelector: "tenant == 'a'" };
+    const { records } = convertResources({ plural: POOL.plural, target: POOL }, [former("blue", spec)]);
+
+    expect(records.map(({ key, value }) => POOL.codec.read(value, key).spec)).toEqual([
+      expect.objectContaining({ nodeSelector: "has(rack)", namespaceSelector: "tenant == 'a'" }),
+    ]);
   });
 
   test("keeps the whole name of a staged policy that has no tier", () => {

@@ -81,15 +81,17 @@ async function putEndpoint(
 interface Cluster {
   readonly pod?: Readonly<Record<string, string>>;
   readonly namespace?: Readonly<Record<string, string>>;
+  /** Of the namespace. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** The response to a request for the namespace, instead of it. */
   readonly refusal?: KubeResponse;
 }
 
 /** The API of a cluster with one pod, `default/web` on node-1. */
-function clusterWith({ pod = {}, namespace = {}, refusal }: Cluster): KubeClient {
+function clusterWith({ pod = {}, namespace = {}, labels = {}, refusal }: Cluster): KubeClient {
   const objects: Readonly<Record<string, object>> = {
     "/api/v1/namespaces/default/pods/web": { metadata: { annotations: pod }, spec: { nodeName: "node-1" } },
-    "/api/v1/namespaces/default": { metadata: { annotations: namespace } },
+    "/api/v1/namespaces/default": { metadata: { annotations: namespace, labels } },
   };
   return {
     async request({ path }) {
@@ -166,7 +168,7 @@ describe("ipam explain", () => {
       expect(families).toHaveLength(1);
       expect(families[0]).toMatchObject({
         family: 4,
-        decidedBy: { place: "node selectors of the pools" },
+        decidedBy: { place: "node and namespace selectors of the pools" },
         overridden: [],
         pools: [
           { name: "blue", cidr: "10.1.0.0/16" },
@@ -300,11 +302,30 @@ describe("ipam explain", () => {
 
     expect([code, JSON.parse(stdout).notes]).toEqual([
       EXIT_OK,
-      [expect.stringMatching(/annotations of the namespace have no effect: .*permission to get namespaces.*\["get"\]/)],
+      [expect.stringMatching(/annotations of the namespace have no effect, .*permission to get namespaces.*\["get"\]/)],
     ]);
 
     const ofProxy = await explain("default/web", { refusal: { status: 403, text: "<html>Forbidden</html>" } });
     expect([ofProxy.code, ofProxy.stderr]).toEqual([EXIT_FAILED, expect.stringContaining("403 Forbidden")]);
+  });
+
+  test("says whether the namespace selector of a pool selects the pod's namespace", async () => {
+    await seed(store, poolChange("blue", "10.1.0.0/16", { namespaceSelector: "tenant == 'a'" }));
+    await attach("c1", { pod: "web", addressRequests: [{ kind: "automatic", family: 4, pools: ["blue"] }] });
+
+    const selected = await explain("default/web", { labels: { tenant: "a" } });
+    expect(selected.stdout).toContain("Decided by: node and namespace selectors of the pools");
+    expect(selected.stdout).toMatch(/blue +10\.1\.0\.0\/16 +has 10\.1\./);
+    const other = await explain("default/web", { labels: { tenant: "b" } });
+    const why = `its namespace selector tenant == 'a' does not select namespace "default"`;
+    const refused = 'Cannot assign an IPv4 address: no enabled IPv4 pool of node "node-1" serves namespace "default"';
+    expect(other.stdout).toContain(`Refused:    ${refused}: pool "blue": ${why}`);
+    await seed(
+      store,
+      poolChange("open", "10.8.0.0/16"),
+      poolChange("a2", "10.9.0.0/16", { namespaceSelector: "tenant == 'a'" }),
+    );
+    expect((await explain("default/web", { labels: { tenant: "b" } })).stdout).toContain(`passed over: ${why}`);
   });
 
   test("finds a pod without its namespace", async () => {
@@ -321,7 +342,7 @@ describe("ipam explain", () => {
     const { code, stdout, stderr } = await explain("default/web", undefined, { files: {} });
 
     expect(code).toBe(EXIT_OK);
-    expect(stdout).toContain("Decided by: node selectors of the pools");
+    expect(stdout).toContain("Decided by: node and namespace selectors of the pools");
     expect(stderr).toContain("No access to the Kubernetes API is configured: annotations are not taken into account");
     expect(stderr).toContain("There is no network config on this host");
   });

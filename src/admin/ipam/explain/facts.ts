@@ -12,7 +12,7 @@ import { identity } from "../../../identity.ts";
 import { type Address, parseAddress } from "../../../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress } from "../../../ip/prefix.ts";
 import { decodeNode } from "../../../ipam/records.ts";
-import { annotationsOfNamespace, namespaceWarning, readPodAndNamespace } from "../../../kube/pod.ts";
+import { annotationsOfNamespace, labelsOfNamespace, namespaceWarning, readPodAndNamespace } from "../../../kube/pod.ts";
 import { NETWORK_ANNOTATION } from "../../../model/endpoint-labels.ts";
 import { affineNode } from "../../../model/ipam-block.ts";
 import { resourceKey } from "../../../model/keys.ts";
@@ -48,7 +48,7 @@ export interface Sources {
 export async function gatherFacts(subject: Subject, sources: Sources): Promise<GatheredFacts> {
   const { store, network, settings } = sources;
   const endpoints = await findEndpoints(store, subject);
-  const found = subject.kind === "pod" ? await readPod(subject, sources) : { notes: [] };
+  const found: FoundPod = subject.kind === "pod" ? await readPod(subject, sources) : { notes: [] };
   const [endpoint] = endpoints.readable;
   if (endpoint === undefined && found.object === undefined) {
     throw new PluginError(
@@ -70,6 +70,7 @@ export async function gatherFacts(subject: Subject, sources: Sources): Promise<G
   return {
     facts: {
       ...(found.pod === undefined ? {} : { pod: found.pod }),
+      ...(subject.kind === "pod" ? { namespace: namespaceOf(subject, found) } : {}),
       config,
       configName,
       pools: pools.readable,
@@ -93,7 +94,12 @@ function settingsOf({ bgp, routing }: Pick<ExplainFacts, "bgp" | "routing">): Pi
 interface FoundPod {
   readonly object?: PodObject;
   readonly pod?: AnnotatedPod;
+  readonly namespaceLabels?: Readonly<Record<string, string>>;
   readonly notes: readonly string[];
+}
+
+function namespaceOf({ namespace: name }: { readonly namespace: string }, { namespaceLabels: labels }: FoundPod) {
+  return labels === undefined ? { name } : { name, labels };
 }
 
 async function readPod(subject: Extract<Subject, { kind: "pod" }>, sources: Sources): Promise<FoundPod> {
@@ -113,8 +119,10 @@ async function readPod(subject: Extract<Subject, { kind: "pod" }>, sources: Sour
   const namespaceAnnotations = namespace === undefined ? {} : annotationsOfNamespace(namespace);
   const warning = namespace && namespaceWarning(namespace);
   const { namespace: place, name } = subject;
+  const labels = namespace && labelsOfNamespace(namespace);
   return {
     object: pod,
+    ...(labels === undefined ? {} : { namespaceLabels: labels }),
     pod: { namespace: place, name, annotations, namespaceAnnotations },
     notes: warning === undefined ? [] : [warning],
   };

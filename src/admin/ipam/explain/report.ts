@@ -6,7 +6,7 @@ import { prefixContains } from "../../../ip/prefix.ts";
 import { addressRequestsOf } from "../../../ipam/address-requests.ts";
 import { announcementOf } from "../../../ipam/announcement.ts";
 import { type ExplainedRequest, explainRequest, type RequestSource } from "../../../ipam/explain-pools.ts";
-import type { Pool } from "../../../ipam/pools.ts";
+import type { PodNamespace, Pool } from "../../../ipam/pools.ts";
 import { annotatedRequests } from "../../../plugin/annotated-requests.ts";
 import {
   type AnnotatedPod,
@@ -41,6 +41,8 @@ export interface ExplainFacts {
   readonly pools: readonly Pool[];
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** Of the pod; absent: a container without a pod. */
+  readonly namespace?: PodNamespace;
   readonly addresses: readonly FoundAddress[];
   /** The floating IPs of the workload. */
   readonly floating: readonly Address[];
@@ -90,7 +92,7 @@ export function explainAddresses(facts: ExplainFacts): Explanation {
 }
 
 function decisionsOf(facts: ExplainFacts): readonly ExplainedRequest[] {
-  const { pod, config, pools, node, labels, configName, mostRecordedValues } = facts;
+  const { pod, config, pools, node, labels, namespace, configName, mostRecordedValues } = facts;
   const requests: AnnotationRequests =
     pod === undefined
       ? { pools: {} }
@@ -105,6 +107,7 @@ function decisionsOf(facts: ExplainFacts): readonly ExplainedRequest[] {
         sources,
         node,
         labels,
+        namespace,
         configPlace: configPlace(family, configName),
       });
     },

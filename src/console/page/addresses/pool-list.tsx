@@ -54,7 +54,7 @@ export function ShownPools({ pools: { pools, problems, hidden } }: { readonly po
 }
 
 function PoolCard({ pool }: { readonly pool: Pool }) {
-  const { name, cidr, disabled, nodeSelector, encapsulation, blockSize, counts } = pool;
+  const { name, cidr, disabled, nodeSelector, namespaceSelector, encapsulation, blockSize, counts } = pool;
   const words = forecastWords(pool, now.value);
   return (
     <article class="pool">
@@ -72,6 +72,7 @@ function PoolCard({ pool }: { readonly pool: Pool }) {
       <UseCounts pool={pool} />
       <p class="muted pool-facts">
         {numberWords(counts.blocks)} blocks of /{blockSize} · {nodeSelector === "all()" ? "all nodes" : nodeSelector} ·{" "}
+        {namespaceSelector !== undefined && <>namespaces {namespaceSelector} · </>}
         {encapsulation}
       </p>
       {words !== undefined && (

@@ -27,6 +27,7 @@ const POOL: Descriptions = {
   natOutgoing:
     "Use the node's address as the source for destinations outside of all pools. Default: Enabled for IPv4, Disabled for IPv6",
   nodeSelector: "Nodes that use the pool. Default: all()",
+  namespaceSelector: "Namespaces whose pods use the pool. Default: every pod, and containers without a pod",
   blockSize:
     "Prefix length of the blocks that nodes claim: 20 to 32 for IPv4 (default 26), 116 to 128 for IPv6 (default 122); cannot be changed",
   disableBGPExport: "Do not announce the pool by BGP",
