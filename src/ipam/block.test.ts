@@ -129,3 +129,96 @@ describe("any walk of assignments and releases", () => {
     expect(findBlockProblems(broken).length).toBeGreaterThan(0);
   });
 });
+
+describe("an address that is kept for an identity", () => {
+  const inUse = (container: string): BlockAttribute =>
+    owned("keep-1", {
+      kept: "86400",
+      node: "n",
+      containerID: container,
+      pod: "db-0",
+      timestamp: "2026-01-01T00:00:00Z",
+    });
+  const taken = assignOrdinal(block, 3, inUse("c1"))?.block ?? block;
+
+  test("waits after its release, without node and container", () => {
+    const waiting = releaseOrdinals(taken, [3], NOW);
+
+    expect(waiting.unallocated).not.toContain(3);
+    expect(waiting.attributes).toEqual([
+      owned("keep-1", { kept: "86400", pod: "db-0", timestamp: NOW.toISOString(), lastNode: "n" }),
+    ]);
+    expect(waiting.released).toBeUndefined();
+    expect(waiting.sequenceNumberForAllocation[3]).not.toBe(taken.sequenceNumberForAllocation[3]);
+  });
+
+  test("waits for as long as it did, however often it is released", () => {
+    const waiting = releaseOrdinals(taken, [3], NOW);
+
+    expect(releaseOrdinals(waiting, [3], new Date(NOW.getTime() + 1000))).toBe(waiting);
+  });
+
+  test("is free, and rests, after a release for good, whether a container uses it or not", () => {
+    for (const before of [taken, releaseOrdinals(taken, [3], NOW)]) {
+      const freed = releaseOrdinals(before, [3], NOW, "for good");
+      expect(isEmpty(freed)).toBe(true);
+      expect(freed.released?.[3]).toBeDefined();
+    }
+  });
+
+  const step = fc.record({
+    kind: fc.constantFrom("take", "use again", "end", "free"),
+    ordinal: fc.nat(7),
+    kept: fc.boolean(),
+    identity: fc.constantFrom("keep-1", "keep-2"),
+    container: fc.constantFrom("c1", "c2"),
+  });
+
+  test("in any order of uses and ends: counted by its handle, and never free before a release for good", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        let last = block;
+        /** What should be held: by ordinal the handle, and the container if there is one. */
+        const expected = new Map<number, { readonly handle: string; readonly container: string | undefined }>();
+        for (const { kind, ordinal, kept, identity, container } of steps) {
+          const handle = kept ? identity : `net.${container}`;
+          const attributes = kept
+            ? owned(handle, { kept: "60", node: "n", containerID: container })
+            : owned(handle, { node: "n" });
+          const before = expected.get(ordinal);
+          if (kind === "take") {
+            const next = assignOrdinal(last, ordinal, attributes);
+            expect(next === undefined).toBe(before !== undefined);
+            if (next !== undefined) expected.set(ordinal, { handle, container });
+            last = next?.block ?? last;
+          } else if (kind === "use again" && before?.handle.startsWith("keep-") && before.container === undefined) {
+            const freed = releaseOrdinals(last, [ordinal], NOW, "for good");
+            const again = owned(before.handle, { kept: "60", node: "n", containerID: container });
+            last = assignOrdinal(freed, ordinal, again)?.block ?? last;
+            expected.set(ordinal, { handle: before.handle, container });
+          } else if (kind === "end") {
+            last = releaseOrdinals(last, [ordinal], NOW);
+            if (before?.handle.startsWith("keep-")) expected.set(ordinal, { ...before, container: undefined });
+            else expected.delete(ordinal);
+          } else if (kind === "free") {
+            last = releaseOrdinals(last, [ordinal], NOW, "for good");
+            expected.delete(ordinal);
+          }
+          expect(findBlockProblems(last)).toEqual([]);
+          for (const each of last.allocations.keys()) {
+            const { handleId, secondary } = attributesOf(last, each) ?? {};
+            const { handle, container: user } = expected.get(each) ?? {};
+            expect(handleId).toBe(handle);
+            expect(last.unallocated.includes(each)).toBe(handle === undefined);
+            if (handle?.startsWith("keep-")) expect(secondary?.["containerID"]).toBe(user);
+          }
+          for (const counted of ["keep-1", "keep-2", "net.c1"]) {
+            const held = [...expected.values()].filter(({ handle: each }) => each === counted).length;
+            expect(ordinalsOf(last, { handle: counted })).toHaveLength(held);
+          }
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -21,6 +21,7 @@ import {
   NETWORK_ATTRIBUTE,
   NODE_ATTRIBUTE,
 } from "../model/ipam-block.ts";
+import { isKeptInUse, isWaiting, waitingAttribute } from "../model/kept-address.ts";
 import type { FormerHandle } from "./former-handle.ts";
 import { releaseBy, restLeft, withoutRested, withReleases } from "./rest.ts";
 
@@ -93,8 +94,37 @@ export function assignOrdinal(block: IPAMBlock, ordinal: number, attributes: Blo
   return isFree ? { block: take(block, ordinal, attributes), ordinal } : undefined;
 }
 
-/** Gives back these ordinals, which rest from now on; those that are free already stay as they are. */
-export function releaseOrdinals(block: IPAMBlock, ordinals: readonly number[], now: Date): IPAMBlock {
+/**
+ * Gives back these ordinals, which rest from now on; those that are free already stay as they are. So do addresses that are
+ * kept for an identity: if a container uses one, its use ends, and it waits. Only "for good" frees them too.
+ */
+export function releaseOrdinals(
+  block: IPAMBlock,
+  ordinals: readonly number[],
+  now: Date,
+  how?: ReleaseManner,
+): IPAMBlock {
+  if (how === "for good") return freeOrdinals(block, ordinals, now);
+  const isOf = (is: (attribute: BlockAttribute | undefined) => boolean) => (ordinal: number) =>
+    is(attributesOf(block, ordinal));
+  const ended = endUse(block, ordinals.filter(isOf(isKeptInUse)), now);
+  return freeOrdinals(ended, ordinals.filter(isOf((each) => !isKeptInUse(each) && !isWaiting(each))), now);
+}
+
+/** What becomes of addresses that are kept for an identity; absent: they wait for it. */
+export type ReleaseManner = "for good";
+
+/** The addresses stay allocated to their handle, without a container. */
+function endUse(block: IPAMBlock, ordinals: readonly number[], now: Date): IPAMBlock {
+  let ended = block;
+  for (const ordinal of new Set(ordinals)) {
+    const attributes = attributesOf(ended, ordinal);
+    if (attributes !== undefined) ended = allocate(ended, ordinal, waitingAttribute(attributes, now));
+  }
+  return ended === block ? block : { ...ended, ...reindexAttributes(ended.allocations, ended.attributes) };
+}
+
+function freeOrdinals(block: IPAMBlock, ordinals: readonly number[], now: Date): IPAMBlock {
   const leaving = new Set(ordinals.filter((ordinal) => isAllocated(block, ordinal)));
   if (leaving.size === 0) return block;
 
@@ -171,18 +201,25 @@ function isReserved(block: IPAMBlock, ordinal: number, reserved: readonly Prefix
 }
 
 function take(block: IPAMBlock, ordinal: number, attributes: BlockAttribute): IPAMBlock {
+  const taken = {
+    ...allocate(block, ordinal, attributes),
+    unallocated: block.unallocated.filter((each) => each !== ordinal),
+  };
+  const releases = Object.entries(block.released ?? {}).filter(([each]) => Number(each) !== ordinal);
+  return block.released === undefined ? taken : withReleases(taken, releases);
+}
+
+/** With a sequence number of its own, so that nobody takes it for the allocation that it was before. */
+function allocate(block: IPAMBlock, ordinal: number, attributes: BlockAttribute): IPAMBlock {
   const known = block.attributes.findIndex((each) => isSameAttributes(each, attributes));
   const index = known < 0 ? block.attributes.length : known;
-  const taken = {
+  return {
     ...block,
     allocations: block.allocations.map((each, position) => (position === ordinal ? index : each)),
-    unallocated: block.unallocated.filter((each) => each !== ordinal),
     attributes: known < 0 ? [...block.attributes, attributes] : block.attributes,
     sequenceNumber: block.sequenceNumber + 1n,
     sequenceNumberForAllocation: { ...block.sequenceNumberForAllocation, [ordinal]: block.sequenceNumber },
   };
-  const releases = Object.entries(block.released ?? {}).filter(([each]) => Number(each) !== ordinal);
-  return block.released === undefined ? taken : withReleases(taken, releases);
 }
 
 /** Drops the attributes nobody refers to and renumbers the rest in their order. */

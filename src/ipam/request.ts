@@ -3,7 +3,7 @@ import type { Unreadable } from "../datastore/read-each.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
-import type { Owner } from "./block.ts";
+import type { Owner, ReleaseManner } from "./block.ts";
 import type { ThisMachine } from "./node-machine.ts";
 import type { PodNamespace, Pool } from "./pools.ts";
 
@@ -94,6 +94,8 @@ export interface ReleaseHandleRequest extends Owner {
   readonly ifNoneOnNode?: "release nothing" | "release those of other nodes";
   /** What is thought to be held (from `prevResult`): only narrows down which blocks are read first. */
   readonly likely?: readonly string[];
+  /** Absent: what is kept for an identity waits for it. */
+  readonly how?: ReleaseManner;
 }
 
 export interface RecountRequest {
@@ -106,6 +108,8 @@ export interface GuardedAddress {
   readonly address: Address;
   readonly handle?: string;
   readonly sequenceNumber?: bigint;
+  /** Absent: if it is kept for an identity, its use ends, and it waits; one that waits already is as good as released. */
+  readonly how?: ReleaseManner;
 }
 
 /** As it was found. */

@@ -3,6 +3,7 @@
  * cluster. Only the plugins write blocks, so a block proves what the annotations of a pod say.
  */
 import { affineNode, INTERFACE_ATTRIBUTE, type IPAMBlock, NODE_ATTRIBUTE } from "./ipam-block.ts";
+import { isWaiting } from "./kept-address.ts";
 
 /** A pod has one endpoint with the orchestrator's API: that of the interface that every runtime gives it. */
 export const POD_INTERFACE = "eth0";
@@ -35,9 +36,10 @@ export class OwnerNumbers {
 
 /**
  * Which pod's endpoint an attribute of a block names; an address without a recorded node belongs to the node of the block.
- * One of another interface, by a plugin that uses our IPAM, is not the endpoint's.
+ * One of another interface, by a plugin that uses our IPAM, is not the endpoint's, nor is one that waits for its pod.
  */
 export function podOfAttribute(block: IPAMBlock, index: number): PodOnNode | undefined {
+  if (isWaiting(block.attributes[index])) return undefined;
   const { secondary = {} } = block.attributes[index] ?? {};
   const { namespace, pod, [NODE_ATTRIBUTE]: node = affineNode(block) } = secondary;
   const { [INTERFACE_ATTRIBUTE]: ifname = POD_INTERFACE } = secondary;

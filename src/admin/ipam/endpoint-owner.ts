@@ -1,6 +1,7 @@
 /** Whether an endpoint and an allocation belong to the same container, and what an endpoint's allocation contains. Pure. */
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { type BlockAttribute, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { CONTAINER_ATTRIBUTE, KEPT_ATTRIBUTE } from "../../model/kept-address.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Allocation } from "./blocks.ts";
 
@@ -8,10 +9,19 @@ import type { Allocation } from "./blocks.ts";
 export function isAllocatedTo({ spec }: WorkloadEndpoint, { handle, secondary }: Allocation): boolean {
   const { [NODE_ATTRIBUTE]: node, [INTERFACE_ATTRIBUTE]: ifname } = secondary;
   return (
-    isHandleOf(handle, spec.containerID) &&
+    isOfContainer({ handle, secondary }, spec.containerID) &&
     (node === undefined || spec.node === undefined || node === spec.node) &&
     (ifname === undefined || spec.endpoint === undefined || ifname === spec.endpoint)
   );
+}
+
+/** An address that is kept for a pod names the container that uses it. */
+export function isOfContainer(
+  { handle, secondary }: Pick<Allocation, "handle" | "secondary">,
+  containerId: string | undefined,
+): boolean {
+  const { [CONTAINER_ATTRIBUTE]: user, [KEPT_ATTRIBUTE]: kept } = secondary;
+  return kept === undefined ? isHandleOf(handle, containerId) : user !== undefined && user === containerId;
 }
 
 /** Also a handle of older releases: the container ID alone. */

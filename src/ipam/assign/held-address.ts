@@ -37,7 +37,7 @@ export function keepAddress(search: Search, known: KnownBlock, ordinal: number):
   const isRenewed = request.renewsHeld === true && attributes?.handleId === request.handle;
   const isRecordedAgain = isOtherNode || isRenewed;
   const again = isRecordedAgain
-    ? assignOrdinal(releaseOrdinals(block, [ordinal], search.now), ordinal, search.attributes)
+    ? assignOrdinal(releaseOrdinals(block, [ordinal], search.now, "for good"), ordinal, search.attributes)
     : undefined;
   if (again === undefined) return { kind: "held", block, ordinal };
   const choice = takeFrom(search, known, again);

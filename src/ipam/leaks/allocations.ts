@@ -2,6 +2,7 @@
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { INTERFACE_ATTRIBUTE, type IPAMBlock, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { keptOf } from "../../model/kept-address.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
@@ -23,6 +24,8 @@ export interface NodeAllocation {
   readonly pod?: { readonly namespace: string; readonly name: string };
   /** Where its endpoint is, if it has one. */
   readonly endpointKey: string | undefined;
+  /** It is kept for the identity of its pod or container: a release ends its use (block.ts). */
+  readonly isKept?: true;
   /** "VXLAN tunnel": then it belongs to no container, and network and container are empty. */
   readonly tunnel?: string;
 }
@@ -30,6 +33,7 @@ export interface NodeAllocation {
 /** The namespace of containers without a pod. */
 export const OTHER_NAMESPACE = "default";
 
+/** Addresses that are kept for a pod, and that no container uses, belong to no node. */
 export function allocationsIn(block: IPAMBlock): readonly NodeAllocation[] {
   return [...block.allocations.keys()].flatMap((ordinal): NodeAllocation[] => {
     const attributes = attributesOf(block, ordinal);
@@ -55,11 +59,13 @@ export function allocationsIn(block: IPAMBlock): readonly NodeAllocation[] {
     const tunnel = tunnelTitle(attributes?.secondary ?? {});
     if (tunnel !== undefined)
       return [{ ...common, network: "", containerId: "", ifname: undefined, endpointKey: undefined, tunnel }];
-    if (network === undefined || !handle.startsWith(`${network}.`)) return [];
-    const containerId = handle.slice(network.length + 1);
+    const kept = keptOf(attributes);
+    const containerId = kept === undefined ? containerOf(handle, network) : kept.user?.containerId;
+    if (network === undefined || containerId === undefined) return [];
     return [
       {
         ...common,
+        ...(kept === undefined ? {} : { isKept: true }),
         network,
         containerId,
         ifname,
@@ -68,6 +74,10 @@ export function allocationsIn(block: IPAMBlock): readonly NodeAllocation[] {
       },
     ];
   });
+}
+
+function containerOf(handle: string, network: string | undefined): string | undefined {
+  return network !== undefined && handle.startsWith(`${network}.`) ? handle.slice(network.length + 1) : undefined;
 }
 
 function endpointKeyOf(of: {

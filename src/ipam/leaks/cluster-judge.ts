@@ -3,7 +3,8 @@
  *
  * Only what is certain counts: a pod that does not exist, is on another node, was evicted, or has other addresses. What
  * the orchestrator does not know (containers without a pod, further interfaces of a pod) is kept: the host's own search
- * for leaks, which sees its links, judges those.
+ * for leaks, which sees its links, judges those. An address that is kept for a pod on a node that exists is judged by its host
+ * alone: a pod of the same name asks for it, and the node that is silent may still run the former one.
  */
 import { formatAddress } from "../../ip/address.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
@@ -31,7 +32,7 @@ interface Unused {
 const POD_INTERFACE = "eth0";
 
 export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerAt }: ClusterView): Judgement {
-  const { node, pod, ifname, address, containerId, endpointKey, tunnel } = allocation;
+  const { node, pod, ifname, address, containerId, endpointKey, tunnel, isKept } = allocation;
   if (tunnel !== undefined) return judgeTunnel(tunnel, nodeNamed(node), node);
   if (pod === undefined) return { kind: "not judged", reason: "it does not belong to a pod" };
   const title = `pod ${pod.namespace}/${pod.name}`;
@@ -42,6 +43,8 @@ export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerA
     reason: isNodeGone ? `node ${node} is gone, and ${reason}` : reason,
     isNodeGone,
   });
+  if (isKept && !isNodeGone)
+    return { kind: "not judged", reason: `it is kept for ${title}, and its host may still use it` };
   const found = podAt(podRecordKey(pod));
   if (found === undefined) return unused(`${title} does not exist`);
   if (found.isEvicted) return unused(`${title} was evicted`);

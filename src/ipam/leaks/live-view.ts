@@ -3,10 +3,11 @@ import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { isWaiting } from "../../model/kept-address.ts";
 import { affinitiesPrefix, handleKey, resourceKey } from "../../model/keys.ts";
 import { ENDPOINT, NODE } from "../../model/kinds.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
-import { addressAt, ordinalsOf } from "../block.ts";
+import { addressAt, attributesOf, ordinalsOf } from "../block.ts";
 import { decodeAffinity, decodeHandle } from "../records.ts";
 import { identityOf, type NodeAllocation } from "./allocations.ts";
 import type { LeakCandidate } from "./candidates.ts";
@@ -83,7 +84,7 @@ export async function isUnchanged({ handle, allocations }: LeakCandidate, store:
   );
   const blocks = await readBlocks(store, [...allocations.map(({ block }) => block), ...named]);
   const held = blocks.flatMap((block) =>
-    ordinalsOf(block, { handle }).map((ordinal) =>
+    heldOrdinals(block, handle).map((ordinal) =>
       identityOf({
         address: addressAt(block, ordinal),
         sequenceNumber: block.sequenceNumberForAllocation[ordinal],
@@ -92,6 +93,11 @@ export async function isUnchanged({ handle, allocations }: LeakCandidate, store:
   );
   const judged = allocations.map(identityOf);
   return new Set(held).symmetricDifference(new Set(judged)).size === 0;
+}
+
+/** Addresses that wait for their pod are not judged. */
+function heldOrdinals(block: IPAMBlock, handle: string): readonly number[] {
+  return ordinalsOf(block, { handle }).filter((ordinal) => !isWaiting(attributesOf(block, ordinal)));
 }
 
 export async function blocksOfNode(store: Datastore, node: string): Promise<readonly IPAMBlock[]> {

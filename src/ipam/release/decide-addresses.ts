@@ -11,8 +11,17 @@ import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { isWaiting } from "../../model/kept-address.ts";
 import * as keys from "../../model/keys.ts";
-import { attributesOf, isAllocated, ordinalIn, ordinalsOf, releaseOrdinals, touched } from "../block.ts";
+import {
+  attributesOf,
+  isAllocated,
+  ordinalIn,
+  ordinalsOf,
+  type ReleaseManner,
+  releaseOrdinals,
+  touched,
+} from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToGiveOf } from "../handle.ts";
 import type { GuardedAddress, Released, ReleaseRule } from "../request.ts";
@@ -55,7 +64,7 @@ export function decideReleaseAddresses(
   const surplus = released.filter(({ known, handle }) => countsTooMany(view, handle, known));
   const blocks = [...groupByBlock([...leaving, ...surplus])].map(([known, ordinals]) => ({
     known,
-    left: ordinals.length > 0 ? releaseOrdinals(known.block, ordinals, now) : touched(known.block),
+    left: ordinals.length > 0 ? release(known.block, ordinals, now) : touched(known.block),
   }));
   const left: readonly IPAMBlock[] = blocks.map((each) => each.left);
   const addressesThat = (kind: Verdict["kind"]) =>
@@ -75,7 +84,13 @@ export function decideReleaseAddresses(
 }
 
 type Verdict =
-  | { readonly kind: "release"; readonly known: KnownBlock; readonly ordinal: number; readonly handle?: string }
+  | {
+      readonly kind: "release";
+      readonly known: KnownBlock;
+      readonly ordinal: number;
+      readonly handle?: string;
+      readonly how?: ReleaseManner;
+    }
   /** `released`: its handle may still count it, if the release was interrupted. */
   | { readonly kind: "absent"; readonly released?: { readonly known: KnownBlock; readonly handle: string } }
   | { readonly kind: "refused" };
@@ -105,21 +120,40 @@ function judge(addressRequest: GuardedAddress, known: KnownBlock): Verdict | und
     (addressRequest.handle !== undefined && addressRequest.handle !== handle) ||
     (addressRequest.sequenceNumber !== undefined && addressRequest.sequenceNumber !== sequenceNumber);
   if (isOthers) return { kind: "refused" };
-  return { kind: "release", known, ordinal, ...(handle === undefined ? {} : { handle }) };
+  const { how } = addressRequest;
+  if (how === undefined && isWaiting(attributesOf(known.block, ordinal))) return { kind: "absent" };
+  return {
+    kind: "release",
+    known,
+    ordinal,
+    ...(handle === undefined ? {} : { handle }),
+    ...(how === undefined ? {} : { how }),
+  };
 }
 
 function countsTooMany(view: View, handle: string, { block }: KnownBlock): boolean {
   return (view.handle(handle)?.blocks[blockName(block.cidr)] ?? 0) > ordinalsOf(block, { handle }).length;
 }
 
+interface Leaving {
+  readonly ordinal: number;
+  readonly how?: ReleaseManner;
+}
+
 function groupByBlock(
-  leaving: readonly { readonly known: KnownBlock; readonly ordinal?: number }[],
-): ReadonlyMap<KnownBlock, readonly number[]> {
-  const groups = new Map<KnownBlock, number[]>();
-  for (const { known, ordinal } of leaving) {
-    groups.set(known, [...(groups.get(known) ?? []), ...(ordinal === undefined ? [] : [ordinal])]);
+  leaving: readonly ({ readonly known: KnownBlock } & Partial<Leaving>)[],
+): ReadonlyMap<KnownBlock, readonly Leaving[]> {
+  const groups = new Map<KnownBlock, Leaving[]>();
+  for (const { known, ordinal, ...how } of leaving) {
+    groups.set(known, [...(groups.get(known) ?? []), ...(ordinal === undefined ? [] : [{ ...how, ordinal }])]);
   }
   return groups;
+}
+
+function release(block: IPAMBlock, leaving: readonly Leaving[], now: Date): IPAMBlock {
+  const ordinals = (how: ReleaseManner | undefined) =>
+    leaving.filter((each) => each.how === how).map(({ ordinal }) => ordinal);
+  return releaseOrdinals(releaseOrdinals(block, ordinals(undefined), now), ordinals("for good"), now, "for good");
 }
 
 function withoutRepeats(addresses: readonly Address[]): readonly Address[] {

@@ -6,7 +6,16 @@
 import type { Decision } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { addressAt, handlesOf, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
+import { isWaiting } from "../../model/kept-address.ts";
+import {
+  addressAt,
+  attributesOf,
+  handlesOf,
+  type Owner,
+  ordinalsOf,
+  type ReleaseManner,
+  releaseOrdinals,
+} from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToGive } from "../handle.ts";
 import type { ReleaseHandleRequest } from "../request.ts";
@@ -28,7 +37,7 @@ export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts, n
   if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
 
   const leaving = addressesToRelease(view, owner);
-  const blocks = leaving.map(({ known, ordinals }) => releaseOrdinals(known.block, ordinals, now));
+  const blocks = leaving.map(({ known, ordinals }) => releaseOrdinals(known.block, ordinals, now, owner.how));
   return {
     kind: "commit",
     // The blocks first: a store that stops half way leaves a handle that leads back to what is left.
@@ -49,14 +58,17 @@ interface Leaving {
 }
 
 function addressesToRelease(view: View, owner: ReleaseHandleRequest): readonly Leaving[] {
-  const own = addressesOf(view, owner);
+  const own = addressesOf(view, owner, owner.how);
   if (own.length > 0 || owner.ifNoneOnNode !== "release those of other nodes") return own;
   const { node: _, ...onAnyNode } = owner;
-  return addressesOf(view, onAnyNode);
+  return addressesOf(view, onAnyNode, owner.how);
 }
 
-function addressesOf(view: View, owner: Owner): readonly Leaving[] {
+/** What waits is released already, unless it is for good. */
+function addressesOf(view: View, owner: Owner, how: ReleaseManner | undefined): readonly Leaving[] {
+  const isHeld = ({ block }: KnownBlock, ordinal: number) =>
+    how === "for good" || !isWaiting(attributesOf(block, ordinal));
   return [...view.knownBlocks()]
-    .map((known) => ({ known, ordinals: ordinalsOf(known.block, owner) }))
+    .map((known) => ({ known, ordinals: ordinalsOf(known.block, owner).filter((each) => isHeld(known, each)) }))
     .filter(({ ordinals }) => ordinals.length > 0);
 }

@@ -13,6 +13,7 @@ import { type Prefix, prefixContains } from "../../../ip/prefix.ts";
 import type { Severity } from "../../../ipam/invariants.ts";
 import { addressesWithoutIpam, WITHOUT_IPAM_ANNOTATION } from "../../../model/endpoint-labels.ts";
 import { NETWORK_ATTRIBUTE } from "../../../model/ipam-block.ts";
+import { isWaiting } from "../../../model/kept-address.ts";
 import type { Profile } from "../../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../../model/workload-endpoint.ts";
 import { addressesOfEndpoint, nameOfEndpoint } from "../address-users.ts";
@@ -101,6 +102,7 @@ function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): 
     const address = formatAddress(allocation.address);
     const { pod, namespace, [NETWORK_ATTRIBUTE]: network } = allocation.secondary;
     if (network === undefined || !networks.has(network) || owners.has(address) || !isSettled(allocation)) return [];
+    if (isWaiting({ handleId: allocation.handle, secondary: allocation.secondary })) return [];
     const successor = pod === undefined ? undefined : byPod.get(`${namespace}/${pod}`);
     const theirs = successor ? addressesOfEndpoint(successor).map((each) => allocations.get(formatAddress(each))) : [];
     if (!theirs.every((each) => each === undefined || isSettled(each))) return [];

@@ -21,7 +21,7 @@ import { blockKey, handleKey, resourceKey } from "../../../model/keys.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../../model/workload-endpoint.ts";
 import { addressesOfEndpoint, describeUser, nameOfEndpoint } from "../address-users.ts";
 import { type Allocation, allocationsOf } from "../blocks.ts";
-import { attributesOfEndpoint, isAllocatedTo, isHandleOf, isSamePod } from "../endpoint-owner.ts";
+import { attributesOfEndpoint, isAllocatedTo, isOfContainer, isSamePod } from "../endpoint-owner.ts";
 import { findPools } from "../pools.ts";
 import { confirmAffinity } from "./confirm-affinity.ts";
 import type { RepairContext } from "./repair-context.ts";
@@ -144,6 +144,6 @@ function remedyForEqualUsers(
 
 /** `delete` asks for --force if it takes the allocation for one of the endpoint. */
 function deletionOf({ metadata, spec }: WorkloadEndpoint, allocation: Allocation | undefined): string {
-  const force = isHandleOf(allocation?.handle, spec.containerID) ? " --force" : "";
+  const force = allocation !== undefined && isOfContainer(allocation, spec.containerID) ? " --force" : "";
   return `"${identity.adminTool} delete workloadendpoint ${metadata.name} -n ${metadata.namespace}${force}"`;
 }
