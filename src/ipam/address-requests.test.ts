@@ -50,6 +50,49 @@ describe("addressRequestsOf()", () => {
     expect(plan(ipam, ...requested)).toEqual([...addressRequests]);
   });
 
+  describe("with families in an annotation", () => {
+    const place = "annotation";
+    const planned = (value: readonly (4 | 6)[], ipam: object, ...requested: readonly string[]) =>
+      addressRequestsOf({
+        ipam: decode({ ipam: { type: identity.ipamType, ...ipam } }).ipam,
+        requested: requested.map((text) => ({ address: address(text), place: "runtime" })),
+        annotated: { pools: { 6: { pools: ["red6"], place } }, families: { value, place } },
+      });
+    const DUAL = { assign_ipv6: "true", ipv4_pools: ["blue"] };
+    const four = { kind: "automatic" as const, family: 4 as const, familyPlace: place };
+    const six = {
+      kind: "automatic" as const,
+      family: 6 as const,
+      familyPlace: place,
+      pools: ["red6"],
+      poolsPlace: place,
+    };
+
+    test.each([
+      ["IPv6 although the config assigns IPv4 alone", [6], {}, [six]],
+      ["both although the config assigns IPv4 alone", [4, 6], {}, [{ ...four, pools: undefined }, six]],
+      ["IPv4 although the config assigns both", [4], DUAL, [{ ...four, pools: ["blue"] }]],
+      ["both although the config assigns none", [4, 6], { assign_ipv4: "false" }, [{ ...four, pools: undefined }, six]],
+    ] as const)("asks for %s", (_, families, ipam, expected) => {
+      expect(planned(families, ipam)).toEqual([...expected]);
+    });
+
+    test("asks for what the runtime requests only of these families", () => {
+      expect(planned([4], DUAL, "10.0.0.9", "fd00::9")).toEqual([given("10.0.0.9", ["blue"])]);
+      expect(planned([6], DUAL, "10.0.0.9")).toEqual([six]);
+    });
+
+    test("asks for annotated addresses alone", () => {
+      const addresses = [{ address: address("10.0.0.9"), place }];
+      const annotated = { addresses, pools: {}, families: { value: [4, 6] as const, place } };
+      const { ipam } = decode({ ipam: { type: identity.ipamType } });
+
+      expect(addressRequestsOf({ ipam, requested: [], annotated })).toEqual([
+        { kind: "given", address: address("10.0.0.9"), place },
+      ]);
+    });
+  });
+
   test("prefers pools in annotations over those of the config, each family on its own", () => {
     const sources = {
       ipam: decode({

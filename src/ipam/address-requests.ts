@@ -7,7 +7,8 @@
  * source that asks decides for each family; a family that the runtime does not ask
  * for is assigned as the config says. An address that the runtime asks for must be
  * in the pools that an annotation, or else the config, lists for its family. If
- * none are listed, the allocator takes any pool that selects the node.
+ * none are listed, the allocator takes any pool that selects the node. Families in
+ * an annotation are all that the attachment gets, whoever asks for another one.
  * Pure.
  */
 import type { NetworkConfig } from "../config/network-config.ts";
@@ -28,6 +29,14 @@ export interface AnnotatedRequests {
   /** At most one of each family; the attachment gets no others. */
   readonly addresses?: readonly RequestedAddress[];
   readonly pools: Readonly<Partial<Record<Family, PoolRequest>>>;
+  /** The attachment gets an address of each, and none of another. */
+  readonly families?: FamilyRequest | undefined;
+}
+
+export interface FamilyRequest {
+  readonly value: readonly Family[];
+  /** Where they are requested, for messages. */
+  readonly place: string;
 }
 
 export interface PoolRequest {
@@ -38,14 +47,17 @@ export interface PoolRequest {
 }
 
 export function addressRequestsOf(sources: RequestSources): readonly AddressRequest[] {
-  const { ipam, requested, annotated } = sources;
+  const { requested, annotated } = sources;
   const addresses = annotated?.addresses ?? requested;
-  const isAssigned = annotated?.addresses === undefined ? { 4: ipam.assignIpv4, 6: ipam.assignIpv6 } : NOT_ASSIGNED;
+  const families = annotated?.families;
   const addressRequests: AddressRequest[] = [];
-  for (const family of FAMILIES) {
+  for (const family of families?.value ?? FAMILIES) {
     const given = onlyOne(addresses, family);
     if (given !== undefined) addressRequests.push(givenRequest(given, sources));
-    else if (isAssigned[family]) addressRequests.push({ kind: "automatic", family, ...listedPools(family, sources) });
+    else if (isAssigned(family, sources)) {
+      const asked = families === undefined ? {} : { familyPlace: families.place };
+      addressRequests.push({ kind: "automatic", family, ...asked, ...listedPools(family, sources) });
+    }
   }
   if (addressRequests.length > 0) return addressRequests;
   throw new PluginError(
@@ -55,7 +67,13 @@ export function addressRequestsOf(sources: RequestSources): readonly AddressRequ
 }
 
 const FAMILIES = [4, 6] as const;
-const NOT_ASSIGNED = { 4: false, 6: false };
+
+/** Without a request for an address of the family. */
+function isAssigned(family: Family, { ipam, annotated }: RequestSources): boolean {
+  if (annotated?.addresses !== undefined) return false;
+  if (annotated?.families !== undefined) return true;
+  return family === 4 ? ipam.assignIpv4 : ipam.assignIpv6;
+}
 
 /** An address in an annotation takes precedence over every list of pools. */
 function givenRequest({ address, place }: RequestedAddress, sources: RequestSources): AddressRequest {

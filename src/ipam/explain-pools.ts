@@ -36,6 +36,8 @@ export interface ExplainedPool {
 
 export interface ExplainedRequest {
   readonly family: Family;
+  /** The annotation that asks for the family; absent: the network config does, or who asks for an address of it. */
+  readonly familyBy?: string;
   readonly decidedBy: RequestSource;
   /** In the order of their precedence. */
   readonly overridden: readonly RequestSource[];
@@ -71,6 +73,7 @@ export function explainRequest(
   const overridden = all.slice(all.indexOf(decidedBy) + 1).filter((source) => source !== NODE_SELECTORS);
   const criteria: PoolCriteria = {
     family,
+    familyPlace: addressRequest.kind === "automatic" ? addressRequest.familyPlace : undefined,
     asked: addressRequest.pools,
     place: addressRequest.poolsPlace,
     intendedUse: "Workload",
@@ -83,6 +86,7 @@ export function explainRequest(
   const why = (pool: Pool) => whyPassedOver(pool, addressRequest, { criteria, place });
   return {
     family,
+    ...(criteria.familyPlace === undefined ? {} : { familyBy: criteria.familyPlace }),
     decidedBy,
     overridden,
     pools: [...usable.map((pool) => shown(pool)), ...others.map((pool) => shown(pool, why(pool)))],

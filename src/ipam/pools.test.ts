@@ -62,6 +62,19 @@ describe("choosePools()", () => {
     expect(thrownBy(() => choosePools(pools, criteria())).details).toMatch(told);
   });
 
+  test("says that no pool is of a family, and what asks for it", () => {
+    const familyPlace = 'annotation "x" of pod "a/b"';
+    const { kind, message, details } = thrownBy(() =>
+      choosePools([pool("blue", "10.1.0.0/16")], criteria({ family: 6, familyPlace })),
+    );
+
+    expect([kind, message]).toEqual([
+      "addresses-exhausted",
+      `Cannot assign an IPv6 address (${familyPlace}): there is no IPv6 pool`,
+    ]);
+    expect(details).toContain("create one: echo");
+  });
+
   test.each([
     ["every enabled pool of the family that selects the node and allows the use", {}, ["blue"]],
     ["pools by their selector", { labels: { rack: "2" } }, ["blue", "elsewhere"]],

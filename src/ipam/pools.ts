@@ -56,6 +56,8 @@ export interface Pool {
 
 export interface PoolCriteria {
   readonly family: Family;
+  /** What asks for the family, for messages. */
+  readonly familyPlace?: string | undefined;
   /** CIDRs or names; if `undefined` or empty, the node selectors decide. */
   readonly asked?: readonly string[] | undefined;
   /** Where they are requested, for messages. */
@@ -81,7 +83,7 @@ export function choosePools(pools: readonly Pool[], criteria: PoolCriteria): rea
   if (usable.length > 0) return usable;
   throw new PluginError(
     "addresses-exhausted",
-    `Cannot assign an IPv${criteria.family} address: ${whyNone(pools, chosen, criteria)}`,
+    `Cannot assign an IPv${criteria.family} address${shownFamilyPlace(criteria)}: ${whyNone(pools, chosen, criteria)}`,
     {
       details: [
         describePools(pools),
@@ -90,6 +92,10 @@ export function choosePools(pools: readonly Pool[], criteria: PoolCriteria): rea
       ].join("; "),
     },
   );
+}
+
+function shownFamilyPlace({ familyPlace }: PoolCriteria): string {
+  return familyPlace === undefined ? "" : ` (${familyPlace})`;
 }
 
 /** What makes a pool usable on the node if none are requested. */
@@ -263,6 +269,7 @@ function whyNone(pools: readonly Pool[], chosen: readonly Pool[], criteria: Pool
   const { asked = [], family, node } = criteria;
   const ofOthers = asked.length > 0 ? [] : poolsOfOtherNamespaces(pools, criteria);
   if (ofOthers.length > 0) return whyNotServed(ofOthers, criteria);
+  if (!pools.some(({ cidr }) => cidr.network.family === family)) return `there is no IPv${family} pool`;
   if (chosen.length === 0) return `no enabled IPv${family} pool selects node ${quoted(node)}`;
   const names = chosen.map((pool) => `"${pool.name}"`).join(", ");
   return `no pool of ${names} allows the use "${criteria.intendedUse}"`;

@@ -12,7 +12,12 @@ import type { PodNamespace, Pool } from "./pools.ts";
  * annotation that asks for it, for messages.
  */
 export type AddressRequest =
-  | ({ readonly kind: "automatic"; readonly family: Family } & RequestedPools)
+  | ({
+      readonly kind: "automatic";
+      readonly family: Family;
+      /** What asks for the family, for messages; absent: the network config. */
+      readonly familyPlace?: string;
+    } & RequestedPools)
   | ({ readonly kind: "given"; readonly address: Address; readonly place?: string | undefined } & RequestedPools);
 
 export interface RequestedPools {

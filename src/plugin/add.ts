@@ -109,9 +109,11 @@ function withMac(workload: Workload, { requests: { mac } }: PodFacts): Workload 
 }
 
 function reportOverridden(requested: readonly RequestedAddress[], { requests }: PodFacts, { log }: Session): void {
-  const winner = requests.addresses ?? requests.addressesWithoutIpam;
-  if (winner === undefined) return;
+  const { families } = requests;
   for (const { address, place } of requested) {
+    const isOtherFamily = families !== undefined && !families.value.includes(address.family);
+    const winner = requests.addresses ?? requests.addressesWithoutIpam ?? (isOtherFamily ? families : undefined);
+    if (winner === undefined) continue;
     log.warning(`"${formatAddress(address)}" (${place}) has no effect: ${winner.place} takes precedence`);
   }
 }

@@ -2,8 +2,9 @@
 import type { AnnotatedRequests } from "../ipam/address-requests.ts";
 import type { AnnotationRequests } from "./annotations.ts";
 
-export function annotatedRequests({ addresses, pools }: AnnotationRequests): AnnotatedRequests {
-  if (addresses === undefined) return { pools };
+export function annotatedRequests({ addresses, families, pools }: AnnotationRequests): AnnotatedRequests {
+  const asked = { pools, ...(families === undefined ? {} : { families }) };
+  if (addresses === undefined) return asked;
   const { value, place } = addresses;
-  return { pools, addresses: value.map((address) => ({ address, place })) };
+  return { ...asked, addresses: value.map((address) => ({ address, place })) };
 }

@@ -47,6 +47,18 @@ export function decodeAddresses(text: string): Decoded<readonly Address[]> {
   return { ok: true, value: addresses };
 }
 
+/** In the order of the families, each once. */
+export function decodeFamilies(text: string): Decoded<readonly Family[]> {
+  const list = decodeList(text, FAMILIES_EXAMPLE);
+  if (!list.ok) return list;
+  const unknown = list.value.find((each) => !Object.hasOwn(FAMILY_NAMES, each));
+  if (unknown !== undefined) return broken(`${quoted(unknown)} is not a family; write ${FAMILIES_EXAMPLE}`);
+  return { ok: true, value: ([4, 6] as const).filter((family) => list.value.includes(`IPv${family}`)) };
+}
+
+const FAMILY_NAMES = { IPv4: 4, IPv6: 6 } as const;
+const FAMILIES_EXAMPLE = '["IPv4"], ["IPv6"] or ["IPv4", "IPv6"]';
+
 /** Whether the pools exist is checked when the datastore is read. */
 export function decodePools(text: string, family: Family): Decoded<readonly string[]> {
   const example = family === 4 ? '["blue"] or ["10.0.0.0/16"]' : '["blue6"] or ["fd00::/64"]';

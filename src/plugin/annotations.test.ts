@@ -71,6 +71,30 @@ describe("annotationRequests()", () => {
     expect(requests({ ipv4pools: '["blue"]' }, { ipv4pools: "not a list" }).pools[4]?.pools).toEqual(["blue"]);
   });
 
+  test("decodes families in any order, of the pod before its namespace's", () => {
+    expect(requests({ ipFamilies: '["IPv6", "IPv4", "IPv6"]' }).families?.value).toEqual([4, 6]);
+    expect(requests({ ipFamilies: '["IPv6"]' }, { ipFamilies: '["IPv4"]' }).families).toEqual({
+      value: [6],
+      place: `annotation "${annotationKey("ipFamilies")}" of pod "shop/web"`,
+    });
+    expect(requests({}, { ipFamilies: '["IPv4"]' }).families?.place).toContain('of namespace "shop"');
+  });
+
+  test.each<readonly [Values, Values]>([
+    [{ ipAddrs: '["10.0.0.5", "fd00::5"]', ipFamilies: '["IPv4"]' }, {}],
+    [{ ipAddrsNoIpam: '["fd00::5"]' }, { ipFamilies: '["IPv4"]' }],
+  ])("refuses addresses of a family that is not listed: %j, namespace %j", (pod, namespace) => {
+    const { kind, message, details } = thrownBy(() => requests(pod, namespace));
+
+    expect(kind).toBe("annotation-invalid");
+    expect(message).toMatch(/ipAddrs.*"fd00::5" is of IPv6, which annotation ".*ipFamilies" of .* does not list/);
+    expect(details).toContain('add "IPv6" to that list');
+  });
+
+  test("accepts addresses of one of the families that are listed: they are all that the pod gets", () => {
+    expect(requests({ ipAddrs: '["fd00::5"]', ipFamilies: '["IPv4", "IPv6"]' }).addresses?.value).toHaveLength(1);
+  });
+
   test("uses no other annotations of a namespace", () => {
     expect(requests({}, { ipAddrs: '["10.0.0.5"]', ipAddrsNoIpam: "x", floatingIPs: "x", hwAddr: "x" })).toEqual({
       pools: {},
@@ -92,6 +116,9 @@ describe("annotationRequests()", () => {
     ["an IPv6 pool for IPv4", { ipv4pools: '["fd00::/64"]' }, "CIDR of an IPv4 pool"],
     ["an IPv4 pool for IPv6", { ipv6pools: '["blue6", "10.1.0.0/16"]' }, "CIDR of an IPv6 pool"],
     ["an address instead of a pool", { ipv4pools: '["10.1.0.0"]' }, "neither the name of a pool"],
+    ["families without a list", { ipFamilies: "IPv4" }, "not a JSON array of strings"],
+    ["no family", { ipFamilies: "[]" }, "the list is empty"],
+    ["an unknown family", { ipFamilies: '["IPv4", "ipv6"]' }, '"ipv6" is not a family; write ["IPv4"], ["IPv6"] or'],
     ["a bad MAC", { hwAddr: "02:42" }, "not a MAC address"],
     ["a MAC of a group", { hwAddr: "01:42:ac:11:00:02" }, "group address"],
     ["source prefixes without a list", { allowedSourcePrefixes: "10.0.0.0/8" }, "not a JSON array of strings"],

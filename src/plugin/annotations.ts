@@ -9,7 +9,7 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
-import type { Address, Family } from "../ip/address.ts";
+import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import type { PoolRequest } from "../ipam/address-requests.ts";
 import { nearestName } from "../model/nearest-name.ts";
@@ -19,6 +19,7 @@ import {
   atMost,
   type Decoded,
   decodeAddresses,
+  decodeFamilies,
   decodeMac,
   decodePodAddresses,
   decodePools,
@@ -51,6 +52,14 @@ export const ANNOTATIONS = {
     value: "names or CIDRs of IPv6 pools",
     example: '["blue6"]',
     effect: "The same for the IPv6 address, if the network assigns one",
+    needs: "own IPAM",
+  },
+  ipFamilies: {
+    on: "pod or namespace",
+    value: "IPv4, IPv6, or both",
+    example: '["IPv6"]',
+    effect:
+      "The pod gets one address of each of these families and none of another, whatever `ipam.assign_ipv4` and `ipam.assign_ipv6` of the network config say",
     needs: "own IPAM",
   },
   ipAddrs: {
@@ -124,6 +133,8 @@ export interface Annotated<Value> {
 
 export interface AnnotationRequests {
   readonly pools: Readonly<Partial<Record<Family, PoolRequest>>>;
+  /** Each once; the pod gets an address of each, and none of another. */
+  readonly families?: Annotated<readonly Family[]>;
   /** By IPAM. */
   readonly addresses?: Annotated<readonly Address[]>;
   readonly addressesWithoutIpam?: Annotated<readonly Address[]>;
@@ -140,13 +151,16 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
   const most = limits.mostRecordedValues;
   const pools4 = poolRequest(pod, 4);
   const pools6 = poolRequest(pod, 6);
+  const families = decoded(pod, "ipFamilies", decodeFamilies);
   const addresses = decoded(pod, "ipAddrs", decodePodAddresses);
   const addressesWithoutIpam = decoded(pod, "ipAddrsNoIpam", decodePodAddresses);
+  requireFamilies(pod, families);
   const floatingAddresses = decoded(pod, "floatingIPs", (text) => atMost(most, decodeAddresses(text)));
   const mac = decoded(pod, "hwAddr", decodeMac);
   const sourcePrefixes = decoded(pod, "allowedSourcePrefixes", (text) => atMost(most, decodePrefixes(text)));
   return {
     pools: { ...(pools4 && { 4: pools4 }), ...(pools6 && { 6: pools6 }) },
+    ...(families && { families }),
     ...(addresses && { addresses }),
     ...(addressesWithoutIpam && { addressesWithoutIpam }),
     ...(floatingAddresses && { floatingAddresses }),
@@ -240,6 +254,19 @@ function requireOnlyOne(pod: AnnotatedPod): void {
   if (byIpam === undefined || withoutIpam === undefined) return;
   const rule = `it is set together with "${annotationKey("ipAddrs")}" ${quoted(byIpam.text)}; only one of the two is allowed`;
   throw refusal(withoutIpam, rule);
+}
+
+/** Addresses of a family that the pod shall not have. */
+function requireFamilies(pod: AnnotatedPod, families: Annotated<readonly Family[]> | undefined): void {
+  if (families === undefined) return;
+  for (const name of ["ipAddrs", "ipAddrsNoIpam"] as const) {
+    const written = find(pod, name);
+    const given = decoded(pod, name, decodePodAddresses)?.value ?? [];
+    const other = given.find(({ family }) => !families.value.includes(family));
+    if (written === undefined || other === undefined) continue;
+    const rule = `"${formatAddress(other)}" is of IPv${other.family}, which ${families.place} does not list`;
+    throw refusal(written, rule, `remove the address, or add "IPv${other.family}" to that list`);
+  }
 }
 
 function poolRequest(pod: AnnotatedPod, family: Family): PoolRequest | undefined {

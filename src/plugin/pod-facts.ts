@@ -7,6 +7,7 @@ import type { KubeAccess } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { orchestratorNodeNames } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
+import type { Family } from "../ip/address.ts";
 import { annotationsOfNamespace, labelsOfNamespace, namespaceWarning, readPodAndNamespace } from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
 import { mostRecordedValues } from "../model/recorded-annotations.ts";
@@ -84,10 +85,13 @@ function withoutNamespace({ namespace, name }: PodOfCall): PluginError {
   return new PluginError("container-unknown", `Cannot attach pod "${namespace}/${name}": ${state}`);
 }
 
-function unusedPools({ pools }: AnnotationRequests, ipam: NetworkConfig["ipam"]): readonly string[] {
-  const families = ([4, 6] as const).filter((family) => !(family === 4 ? ipam.assignIpv4 : ipam.assignIpv6));
-  return families.flatMap((family) => {
+function unusedPools({ pools, families }: AnnotationRequests, ipam: NetworkConfig["ipam"]): readonly string[] {
+  const isAssigned = (family: Family) =>
+    families === undefined ? (family === 4 ? ipam.assignIpv4 : ipam.assignIpv6) : families.value.includes(family);
+  const reason = (family: Family) =>
+    families === undefined ? `the network assigns no IPv${family} addresses` : `${families.place} has no IPv${family}`;
+  return ([4, 6] as const).flatMap((family) => {
     const place = pools[family]?.place;
-    return place === undefined ? [] : `${place} has no effect: the network assigns no IPv${family} addresses`;
+    return place === undefined || isAssigned(family) ? [] : `${place} has no effect: ${reason(family)}`;
   });
 }

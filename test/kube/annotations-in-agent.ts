@@ -35,6 +35,8 @@ const CASES: readonly Case[] = [
   { title: "no annotation", expected: ["10.61.0.x/32", "fd61::x/128"] },
   { title: "ipv4pools", values: { ipv4pools: '["red"]' }, expected: ["10.62.0.x/32", "fd61::x/128"] },
   { title: "ipv6pools", values: { ipv6pools: '["fd62::/112"]' }, expected: ["10.61.0.x/32", "fd62::x/128"] },
+  { title: "ipFamilies", values: { ipFamilies: '["IPv6"]' }, expected: ["fd61::x/128"] },
+  { title: "an unknown family", values: { ipFamilies: '["IPv5"]' }, expected: 121 },
   { title: "pools of the namespace", plan: { namespace: NAMESPACE }, expected: ["10.62.0.x/32", "fd62::x/128"] },
   {
     title: "pools of the pod before its namespace's and the config's",

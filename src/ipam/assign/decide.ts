@@ -91,6 +91,7 @@ function withPools(search: Search, addressRequest: Extract<AddressRequest, { kin
   const { view, request, family } = search;
   const criteria: PoolCriteria = {
     family,
+    familyPlace: addressRequest.familyPlace,
     asked: addressRequest.pools,
     place: addressRequest.poolsPlace,
     unreadable: view.unreadablePools(),

@@ -271,6 +271,13 @@ describe("ipam explain", () => {
     });
   });
 
+  test("names the annotation that asks for a family, although the config assigns another", async () => {
+    const { stdout } = await explain("default/web", { namespace: { [`${CNI}ipFamilies`]: '["IPv6"]' } });
+
+    expect(stdout).toContain(`IPv6: no address\n  Family:     annotation "${CNI}ipFamilies" of namespace "default"`);
+    expect(stdout).not.toContain("IPv4:");
+  });
+
   test.each([
     ["an unknown pool", { [`${CNI}ipv4pools`]: '["nowhere"]' }, 'Refused:    Cannot use pool "nowhere"'],
     ["a malformed annotation", { [`${CNI}ipv4pools`]: "blue" }, "Refused:    Cannot use annotation"],

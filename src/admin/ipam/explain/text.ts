@@ -26,9 +26,10 @@ export function explanationText({ workload, node, network }: ExplainedWorkload, 
 }
 
 function familyText(family: ExplainedFamily, node: string): string {
-  const { addresses, decidedBy, overridden, problem } = family;
+  const { addresses, familyBy, decidedBy, overridden, problem } = family;
   const title = addresses.map(({ address }) => address).join(", ") || "no address";
   const lines: readonly Line[] = [
+    ...(familyBy === undefined ? [] : [["Family", familyBy] as const]),
     ["Decided by", sourceText(decidedBy)],
     ...overridden.map((source, index): Line => [index === 0 ? "Overridden" : "", sourceText(source)]),
     ...(problem === undefined ? [] : [["Refused", problem] as const]),
