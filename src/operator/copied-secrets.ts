@@ -59,11 +59,13 @@ export class FormerSecrets {
       query: { labelSelector: MANAGED_BY_TEXT },
     };
     const list = parseJson(requireOk(await this.client.request(request), request));
-    this.lastNames = names;
     const found = listAt(list, "items") as readonly LiveObject[];
-    return noLongerRendered(
+    const former = noLongerRendered(
       found.map((secret) => ({ ...secret, apiVersion: "v1", kind: "Secret" })),
       needed,
     );
+    // Those that stay until pods are replaced are found again.
+    if (former.length === 0) this.lastNames = names;
+    return former;
   }
 }

@@ -3,7 +3,7 @@
  *
  *   Installation + overlay + facts ── completeInstallation ──> complete and valid, or Degraded and nothing is rendered
  *      -> defaults written back -> pools -> renderInstallation -> settings of the node agents -> applied in order
- *      -> what is rendered no more is deleted -> states of the components
+ *      -> what is rendered no more is deleted, in the order of `removal-order.ts` -> states of the components
  *
  * If everything is as it should be, nothing is written.
  */
@@ -33,6 +33,7 @@ import { type FollowedSnapshot, labelledObjects, type Namespaces, objectNamed, o
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
 import { noLongerRendered, ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassOptions } from "./pass.ts";
+import { removalOrder, unfinishedRollout, withLeftovers } from "./removal-order.ts";
 import { writePools } from "./write-pools.ts";
 
 export async function install(options: PassOptions, { snapshot, installation }: Pass): Promise<Found> {
@@ -70,14 +71,16 @@ export async function install(options: PassOptions, { snapshot, installation }: 
   await records.commit(changes, "the settings of the node agents");
   if (effective.admissionPolicies.chosenAddresses && servesPolicies(options.serverVersion()))
     await enterAnnotationUsers(options, snapshot, effective);
-  await applyAll(options, { snapshot, installation: prepared }, objects);
+  await applyAll(options, snapshot, objects);
+  const rollout = unfinishedRollout({ snapshot, namespaces, rendered: objects, latest });
+  const later = await removeUnwanted(options, { snapshot, rendered: objects, rollout });
   const { mode } = effective.console;
   const workloads = workloadStates(snapshot, namespaces, latest, { console: mode });
   const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");
   return {
     installation: prepared,
     components: {
-      installation: installationState(effective, options.serverVersion()),
+      installation: withLeftovers(installationState(effective, options.serverVersion()), later, rollout),
       ...workloads,
       ippools: isWaiting ? LOCKED : poolsState(effective, pools, problems),
     },
@@ -119,17 +122,33 @@ function inOrder(objects: readonly KubeObject[], secrets: readonly KubeObject[])
   return first === -1 ? [...objects, ...secrets] : [...objects.slice(0, first), ...secrets, ...objects.slice(first)];
 }
 
-async function applyAll(options: PassOptions, { snapshot }: Pass, objects: readonly KubeObject[]): Promise<void> {
-  const labelled = labelledObjects(snapshot);
-  const live = new Map<string, LiveObject>(labelled.map((object) => [objectPath(object), object]));
+async function applyAll(
+  { applier }: PassOptions,
+  snapshot: FollowedSnapshot,
+  objects: readonly KubeObject[],
+): Promise<void> {
+  const live = new Map<string, LiveObject>(labelledObjects(snapshot).map((object) => [objectPath(object), object]));
   for (const object of objects) {
-    await options.applier.apply(object, object.kind === "Secret" ? "not followed" : live.get(objectPath(object)));
+    await applier.apply(object, object.kind === "Secret" ? "not followed" : live.get(objectPath(object)));
   }
-  const secrets = objects.filter(({ kind }) => kind === "Secret");
-  const former = await options.formerSecrets.find(secrets, options.namespaces);
-  for (const object of [...noLongerRendered(labelled, objects), ...former]) {
-    await options.applier.prune(object, "the Installation does not ask for it any more");
-  }
+}
+
+interface Unwanted {
+  readonly snapshot: FollowedSnapshot;
+  readonly rendered: readonly KubeObject[];
+  readonly rollout: string | undefined;
+}
+
+/** Returns what has to stay until the rollout is over. */
+async function removeUnwanted(
+  { applier, formerSecrets, namespaces }: PassOptions,
+  { snapshot, rendered, rollout }: Unwanted,
+): Promise<readonly LiveObject[]> {
+  const secrets = rendered.filter(({ kind }) => kind === "Secret");
+  const former = await formerSecrets.find(secrets, namespaces);
+  const { now, later } = removalOrder([...noLongerRendered(labelledObjects(snapshot), rendered), ...former], rollout);
+  for (const object of now) await applier.prune(object, "the Installation does not ask for it any more");
+  return later;
 }
 
 /** An installation by a manifest, without the operator: two node agents on one node would fight over it. Pure. */

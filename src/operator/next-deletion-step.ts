@@ -28,7 +28,7 @@ import {
 } from "./deletion-view.ts";
 import { labelledObjects, objectNamed, objectsOf } from "./followed-objects.ts";
 import { cleanUpNodes } from "./node-cleanup.ts";
-import { nodeProblem } from "./node-readiness.ts";
+import { isUnreachable } from "./node-readiness.ts";
 import { SKIP_CLEANUP_ANNOTATION } from "./request-deletion.ts";
 
 export function nextDeletionStep(view: DeletionView): DeletionStep {
@@ -55,7 +55,9 @@ export function nextDeletionStep(view: DeletionView): DeletionStep {
 function removal(view: DeletionView, workload: LiveObject | undefined, named: KubeObject): DeletionStep | undefined {
   const { name } = named.metadata;
   if (workload !== undefined && !isBeingDeleted(workload)) return removalOf([workload]);
-  const left = objectsOf(view.snapshot, "pods").filter((pod) => isPodOf(pod, name) && !isUnreachable(view, pod));
+  const left = objectsOf(view.snapshot, "pods").filter(
+    (pod) => isPodOf(pod, name) && !isUnreachable(view.snapshot, pod),
+  );
   if (workload === undefined && left.length === 0) return undefined;
   if (isAnnotated(view.installation, SKIP_CLEANUP_ANNOTATION)) return undefined;
   const unfollowed = workload === undefined && !left.every(isBeingDeleted) ? { unfollowed: named } : {};
@@ -82,13 +84,6 @@ function stuckMessage(pods: readonly LiveObject[]): string {
 /** By its labels: the workload may be gone already. */
 function isPodOf({ metadata }: LiveObject, name: string): boolean {
   return metadata.labels?.["app.kubernetes.io/name"] === name;
-}
-
-/** Nobody removes the pods of a node that is gone or does not respond. */
-function isUnreachable({ snapshot }: DeletionView, pod: LiveObject): boolean {
-  const name = textAt(pod, "spec", "nodeName");
-  const node = name === "" ? undefined : objectNamed(snapshot, "nodes", { name });
-  return name !== "" && (node === undefined || nodeProblem(node) !== undefined);
 }
 
 /** The account of the node agent first: without it no node is cleaned up any more. */

@@ -1,6 +1,7 @@
 /** Whether a node of the cluster works, as far as its pods are concerned. Pure. */
 import { quoted } from "../quote.ts";
 import { type LiveObject, listAt, textAt } from "../release/live-object.ts";
+import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
 
 const NOT_READY_TAINT = "node.kubernetes.io/not-ready";
 
@@ -10,6 +11,13 @@ export function nodeProblem(node: LiveObject): string | undefined {
   const [status, message] = [textAt(ready, "status"), textAt(ready, "message")];
   if (ready === undefined || status === "True" || waitsForNetwork(message)) return undefined;
   return `Node ${quoted(node.metadata.name)} is not ready${message === "" ? "" : `: ${message}`}`;
+}
+
+/** Nobody removes the pods of a node that is gone or does not respond. */
+export function isUnreachable(snapshot: FollowedSnapshot, pod: LiveObject): boolean {
+  const name = textAt(pod, "spec", "nodeName");
+  const node = name === "" ? undefined : objectNamed(snapshot, "nodes", { name });
+  return name !== "" && (node === undefined || nodeProblem(node) !== undefined);
 }
 
 /** Of a node or a pod. */

@@ -34,19 +34,11 @@ export function podsOf(workload: LiveObject, pods: readonly LiveObject[]): reado
 
 function waitingFor(workload: LiveObject): ComponentState | undefined {
   const name = describeObject(workload);
-  if (numberAt(workload, "status", "observedGeneration") < (workload.metadata.generation ?? 0)) {
-    return progressing("ResourceNotReady", `${name} has changed, and the orchestrator has not taken note of it yet`);
-  }
-  const counts = workload.kind === "DaemonSet" ? countsOfDaemonSet(workload) : countsOfDeployment(workload);
-  const { desired, updated, available } = counts;
+  const change = outdated(workload);
+  if (change !== undefined) return progressing("ResourceNotReady", change);
+  const { desired, available } = countsOf(workload);
   if (desired === 0) {
     return progressing("ResourceNotReady", `${name} runs on no node: there is none that it selects`);
-  }
-  if (updated < desired) {
-    return progressing(
-      "ResourceNotReady",
-      `${name}: ${updated} of ${counted(desired, "pod")} are of the present version`,
-    );
   }
   if (available < desired) {
     return progressing("ResourceNotReady", `${name}: ${available} of ${counted(desired, "pod")} are available`);
@@ -54,10 +46,30 @@ function waitingFor(workload: LiveObject): ComponentState | undefined {
   return undefined;
 }
 
+/** How far it is from running its present version, ready or not; `undefined` if it runs it everywhere. */
+export function outdated(workload: LiveObject): string | undefined {
+  const name = describeObject(workload);
+  if (numberAt(workload, "status", "observedGeneration") < (workload.metadata.generation ?? 0)) {
+    return `${name} has changed, and the orchestrator has not taken note of it yet`;
+  }
+  const { desired, updated } = countsOf(workload);
+  if (updated >= desired) return undefined;
+  return `${name}: ${updated} of ${counted(desired, "pod")} are of the present version`;
+}
+
+/** Pods of its present version. */
+export function updatedPods(workload: LiveObject): number {
+  return countsOf(workload).updated;
+}
+
 interface Counts {
   readonly desired: number;
   readonly updated: number;
   readonly available: number;
+}
+
+function countsOf(workload: LiveObject): Counts {
+  return workload.kind === "DaemonSet" ? countsOfDaemonSet(workload) : countsOfDeployment(workload);
 }
 
 function countsOfDaemonSet({ status }: LiveObject): Counts {

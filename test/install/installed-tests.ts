@@ -5,7 +5,7 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
-import { CONSOLE, FLOWS } from "../../src/release/workloads/names.ts";
+import { FLOWS } from "../../src/release/workloads/names.ts";
 import { acrossNodesTests, startPodsOfTwoNodes, type TwoNodes } from "../kube/across-nodes-tests.ts";
 import type { BareCluster } from "../support/bare-cluster.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
@@ -68,10 +68,7 @@ export function expectPermitted({ audit }: InstalledCluster): void {
   const lastLease = `/namespaces/${identity.operator}/leases/`;
   // Agents are told to record flows before the role for it counts; without it no node would have a link.
   const firstLook = `/configmaps/${FLOWS}`;
-  // A console that is switched off takes the role along; the controllers that kept its certificate are replaced after that.
-  const lastLook = `/secrets/${CONSOLE}`;
-  const isExpected = ({ uri }: { readonly uri: string }) =>
-    uri.includes(lastLease) || [firstLook, lastLook].some((end) => uri.endsWith(end));
+  const isExpected = ({ uri }: { readonly uri: string }) => uri.includes(lastLease) || uri.endsWith(firstLook);
   const forbidden = audit
     .requests()
     .filter((request) => ofProduct.test(request.user) && isForbidden(request) && !isExpected(request));

@@ -12,11 +12,12 @@ import {
   DEFAULT,
   finishNamespace,
   reportDaemonSet,
+  reportRunning,
   SPEC,
   SYSTEM_NAMESPACE,
   UNINSTALL,
 } from "../support/operator-objects.ts";
-import { type OperatorSite, POOLS } from "../support/operator-site.ts";
+import { type Json, type OperatorSite, POOLS } from "../support/operator-site.ts";
 import { pollUntil } from "../support/poll.ts";
 
 const SECRETS = `/api/v1/namespaces/${identity.operator}/secrets`;
@@ -50,6 +51,12 @@ export function etcdTests(site: () => OperatorSite, testServer: ReturnType<typeo
       await site().patch(`${SECRETS}/certificates`, { data: { "etcd-ca": authority } });
       await pollUntil(async () => (await hash()) !== before, "the pods to be replaced");
       await site().patch(DEFAULT, { spec: { imagePullSecrets: [] } });
+      const isApart = ({ spec }: Json) => spec.template.spec.imagePullSecrets === undefined;
+      await site().until(DAEMON_SET, isApart, "the pods to be replaced again");
+      await operator.untilIdle();
+      // Pods of the former version still use it.
+      expect(await copies()).toEqual(["certificates", "pull"]);
+      await reportRunning(site());
       await pollUntil(async () => (await copies()).join() === "certificates", "the copy to be deleted");
 
       await site().remove(DEFAULT);

@@ -137,6 +137,12 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
       await every(true);
 
       await site().patch(DEFAULT, { spec: { flows: null } });
+      // The API server stops asking at once; the former controllers keep what they use until they are replaced.
+      const [, apiService = "", ...used] = paths;
+      await site().until(apiService, (object) => object === undefined, "the APIService to go");
+      await operator.untilIdle();
+      for (const path of [service, ...used]) expect(await site().read(path)).toBeDefined();
+      await reportRunning(site());
       await every(false);
       const { spec } = await site().read(`${CONFIGURATIONS}/default`);
       expect(spec.flows).toBe("Disabled");
@@ -146,11 +152,13 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
     testServer("switches the console on and off, names it while it is not ready, and repairs it", async () => {
       const namespace = identity.systemNamespace;
       const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+      const role = `${rbac}/roles/${CONSOLE}`;
+      const deployment = `/apis/apps/v1/namespaces/${namespace}/deployments/${CONSOLE}`;
       const [service, ...others] = [
         `/api/v1/namespaces/${namespace}/services/${CONSOLE}`,
-        `/apis/apps/v1/namespaces/${namespace}/deployments/${CONSOLE}`,
+        deployment,
         `/api/v1/namespaces/${namespace}/serviceaccounts/${CONSOLE}`,
-        `${rbac}/roles/${CONSOLE}`,
+        role,
         `${rbac}/rolebindings/${CONSOLE}`,
         `${STATUSES}/console`,
       ];
@@ -173,9 +181,17 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
       await site().until(service, (object) => hostsOf(object) === "console.example.org,192.0.2.7", "the other host");
 
       await site().patch(DEFAULT, { spec: { console: null } });
+      await site().until(deployment, (object) => object === undefined, "the Deployment to go");
+      await operator.untilIdle();
+      expect(await site().read(role)).toBeDefined();
+      const { message } = condition(await site().read(`${STATUSES}/installation`), "Progressing");
+      expect(message).toContain("deleted when pods of a former version are replaced: ");
+      expect(message).toContain(`${namespace}/${CONSOLE}`);
+      await reportRunning(site());
       await every(false);
       expect((await site().read(DEFAULT)).spec.console).toEqual({ mode: "Disabled" });
-      expect(condition(await site().read(DEFAULT), "Ready").message).not.toContain("console");
+      const ready = condition(await site().read(DEFAULT), "Ready");
+      expect(ready.status).toBe("True");
     });
 
     async function accepts(pods: string, annotation: string): Promise<boolean> {
