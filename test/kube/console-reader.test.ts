@@ -3,9 +3,13 @@
  * of it. What they are shown does not depend on it either.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { SESSION_LIMITS, Sessions } from "../../src/console/server/sessions.ts";
+import { STREAM_LIMITS, Streams } from "../../src/console/server/streams.ts";
 import { clusterSources } from "../../src/console/source/cluster-source.ts";
 import type { ConsoleSource } from "../../src/console/source.ts";
+import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openKube } from "../../src/datastore/kube/open.ts";
+import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { type FlowAnswer, flowLine } from "../../src/flows/flow-answer.ts";
 import { PRODUCT_API } from "../../src/identity.ts";
 import { assignOrdinal, emptyBlock } from "../../src/ipam/block.ts";
@@ -13,12 +17,14 @@ import { openKubeClient } from "../../src/kube/client.ts";
 import { LIMITS } from "../../src/kube/retries.ts";
 import { writeBlock } from "../../src/model/ipam-block.ts";
 import { blockKey } from "../../src/model/keys.ts";
+import { SYSTEM_TIMERS, type Timers } from "../../src/timers.ts";
 import { meansWith } from "../support/imitated-api.ts";
 import { DENIED } from "../support/imitated-flows.ts";
 import { poolChange, prefix, seed } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { installCrds } from "../support/kube-crds.ts";
 import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
@@ -106,7 +112,7 @@ const BLOCKS: readonly ReaderRule[] = [
 ];
 
 /** A service account of "shop" with rules there, and others everywhere. */
-async function reader(name: string, everywhere: readonly ReaderRule[] = []): Promise<ConsoleSource> {
+async function reader(name: string, everywhere: readonly ReaderRule[] = [], etcd?: Datastore): Promise<ConsoleSource> {
   const { token } = await server.serviceAccount({ name, namespace: "shop" });
   const bind = (kind: "Role" | "ClusterRole", rules: readonly ReaderRule[]) => {
     const apiVersion = "rbac.authorization.k8s.io/v1";
@@ -120,15 +126,16 @@ async function reader(name: string, everywhere: readonly ReaderRule[] = []): Pro
   };
   for (const object of [...bind("Role", OWN), ...(everywhere.length > 0 ? bind("ClusterRole", everywhere) : [])])
     await server.apply(JSON.stringify(object));
-  return open(token);
+  return open(token, etcd);
 }
 
-/** Nothing serves flows here: what the API of flows filters, its own tests show. */
-async function open(token: string): Promise<ConsoleSource> {
+/** Nothing serves flows here: what the API of flows filters, its own tests show. `etcd`: absent with Kubernetes as the datastore. */
+async function open(token: string, etcd?: Datastore): Promise<ConsoleSource> {
   const certificateAuthorityFile = server.credentials.authority.cert;
   const openSource = clusterSources({
     ...{ version: "v1.0.0", server: { apiRoot: server.url, certificateAuthorityFile }, now: () => new Date() },
     ...{ wait: (milliseconds) => Bun.sleep(milliseconds), uuid: () => crypto.randomUUID() },
+    ...(etcd === undefined ? {} : { etcd }),
     async openClient(access) {
       const client = await openKubeClient(access, meansWith({ limits: LIMITS }));
       return {
@@ -210,6 +217,54 @@ describe("a reader of one namespace", () => {
     },
     120_000,
   );
+});
+
+/** Counts how often the rights of streams were reviewed. */
+function countedTimers() {
+  let reviews = 0;
+  const after: Timers["after"] = (milliseconds, action) => {
+    reviews++;
+    return SYSTEM_TIMERS.after(milliseconds, action);
+  };
+  return { timers: { ...SYSTEM_TIMERS, after }, reviews: () => reviews };
+}
+
+describe("an open stream", () => {
+  for (const [kind, etcd] of [
+    ["kubernetes", undefined],
+    ["etcd", openMemory()],
+  ] as const) {
+    testServer(
+      `ends when a right in one namespace is taken away, and not before, with ${kind} as the datastore`,
+      async () => {
+        const name = `taken-${kind}`;
+        const source = await reader(name, [], etcd);
+        const clock = { now: () => performance.now(), wait: (milliseconds: number) => Bun.sleep(milliseconds) };
+        const sessions = new Sessions(SESSION_LIMITS, { now: Date.now, clock, timers: SYSTEM_TIMERS });
+        const { session } = sessions.open(source, (text) => text);
+        const { timers, reviews } = countedTimers();
+        const streams = new Streams({ ...STREAM_LIMITS, reviewMilliseconds: 50 }, timers);
+        using stream = await streams.open(session);
+        // What is shown by the rights in the namespace.
+        await source.draft("n2-9", signal);
+        const before = reviews();
+        await pollUntil(() => reviews() > before + 3, "more reviews");
+        expect(stream.signal.aborted).toBe(false);
+
+        await server.kubectl(["delete", "rolebinding", `reader-${name}`, "--namespace=shop"]);
+        await pollUntil(() => stream.signal.aborted, "the stream to end");
+        expect(stream.signal.reason).toMatchObject({ status: 409, message: "What you may see has changed" });
+
+        // Opened again it stays open.
+        using other = await streams.open(session);
+        const since = reviews();
+        await pollUntil(() => reviews() > since + 3, "more reviews");
+        expect(other.signal.aborted).toBe(false);
+        session.end("The test is over");
+      },
+      120_000,
+    );
+  }
 });
 
 describe("an administrator", () => {

@@ -133,6 +133,30 @@ describe("login", () => {
   });
 });
 
+describe("rights", () => {
+  const shop = (resources: readonly string[]): Role => ({
+    user: "reader",
+    rules: [{ resources: ["namespaces", "explanation"] }, { resources, namespaces: ["shop"] }],
+  });
+
+  test("are another text once if one in a namespace is taken away by which something was shown", async () => {
+    const flow = { ...DENIED, destination: { ...DENIED.destination, labels: { app: "db" } } };
+    const readers = await cluster({ reader: shop(["pods", "networkpolicies"]) }, () => [
+      { explanation: { flow, missing: [] } },
+    ]);
+    const source = await open(readers);
+    const before = await source.rights(signal);
+    await source.draft("n2-9", signal);
+    // What is asked about now was not taken away.
+    expect(await source.rights(signal)).toBe(before);
+
+    readers.roles.set("reader", shop(["pods"]));
+    const after = await source.rights(signal);
+    expect(after).not.toBe(before);
+    expect(await source.rights(signal)).toBe(after);
+  });
+});
+
 describe("health", () => {
   test("shows nodes, components, datastore and addresses to who may see all", async () => {
     const source = await open(await cluster({ reader: ADMIN }));

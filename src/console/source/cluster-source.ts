@@ -80,6 +80,8 @@ class ClusterSource implements ConsoleSource {
   private readerRights: ReaderRights;
   private ipam: { readonly nextAt: number; readonly last: FoundIpam | undefined } | undefined;
   private lastRights: string | undefined;
+  /** How many rights were taken away in this session. */
+  private lost = 0;
   private searching: Promise<FoundIpam | undefined> | undefined;
 
   private constructor(
@@ -111,12 +113,12 @@ class ClusterSource implements ConsoleSource {
       Promise.all([rights.namespaces(), ...WATCHED_RIGHTS.map((each) => rights.may(each))]),
       signal,
     );
-    const text = JSON.stringify([reader, allowed, namespaces]);
-    if (this.lastRights !== text) {
-      // What was found for other rights may be more than these show.
-      this.ipam = undefined;
-      this.readerRights = rights;
-    }
+    // Also what is allowed in one namespace only, as far as something was shown by it.
+    this.lost += await unlessAborted(this.readerRights.lostIn(rights), signal);
+    const text = JSON.stringify([reader, allowed, namespaces, this.lost]);
+    // What was found for other rights may be more than these show.
+    if (this.lastRights !== text) this.ipam = undefined;
+    this.readerRights = rights;
     this.lastRights = text;
     return text;
   }

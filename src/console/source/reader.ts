@@ -24,6 +24,7 @@ export interface Reader {
 const FRESH_MILLISECONDS = 30_000;
 /** A reader of some of so many namespaces is asked about for each of them. */
 const MOST_NAMESPACES = 1_000;
+const AT_ONCE = 16;
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):[^:]+$/;
 
 /** Throws `TokenRefused` if the token is nobody's. */
@@ -44,6 +45,9 @@ export async function readerOf(client: Pick<KubeClient, "request">, signal?: Abo
 
 export class ReaderRights {
   private readonly remembered = new Map<string, { readonly at: number; readonly allowed: Promise<boolean> }>();
+  /** What the reader may do, and was asked about: it decides about what they are shown. */
+  private readonly granted = new Map<string, Attributes>();
+  private lost = 0;
   private listed: { readonly at: number; readonly names: Promise<readonly string[]> } | undefined;
 
   constructor(
@@ -59,8 +63,27 @@ export class ReaderRights {
     if (before !== undefined && at - before.at < FRESH_MILLISECONDS) return before.allowed;
     const allowed = accessReview(this.client, attributes);
     this.remembered.set(key, { at, allowed });
-    allowed.catch(() => this.remembered.delete(key));
+    allowed.then(
+      (isAllowed) => this.note(key, attributes, isAllowed),
+      () => this.remembered.delete(key),
+    );
     return allowed;
+  }
+
+  /** How many rights that were granted here are taken away, by what `newer` says, which is asked about each of them. */
+  async lostIn(newer: ReaderRights): Promise<number> {
+    let lost = this.lost;
+    const granted = [...this.granted.values()];
+    for (let first = 0; first < granted.length; first += AT_ONCE) {
+      const answers = await Promise.all(granted.slice(first, first + AT_ONCE).map((each) => newer.may(each)));
+      lost += answers.filter((isAllowed) => !isAllowed).length;
+    }
+    return lost;
+  }
+
+  private note(key: string, attributes: Attributes, isAllowed: boolean): void {
+    if (isAllowed) this.granted.set(key, attributes);
+    else if (this.granted.delete(key)) this.lost += 1;
   }
 
   /**

@@ -157,20 +157,30 @@ class SeenStore implements VisibleStore {
   }
 
   /** `undefined`: the reader may not. */
-  private async listed(
-    { group, resource, namespace }: Place,
-    read: () => Promise<readonly Entry[]>,
-  ): Promise<readonly Entry[] | undefined> {
-    const attributes = { verb: "list", group, resource, ...(namespace === undefined ? {} : { namespace }) } as const;
-    if (this.decides === "rights" && !(await this.rights.may(attributes))) return undefined;
+  private async listed(place: Place, read: () => Promise<readonly Entry[]>): Promise<readonly Entry[] | undefined> {
+    if (this.decides === "rights" && !(await this.rights.may({ verb: "list", ...place }))) return undefined;
     try {
-      return await read();
+      const entries = await read();
+      // So that it is noticed if this right is taken away.
+      if (this.decides === "store") this.rights.may({ verb: "list", ...servedPlace(place) }).catch(() => {});
+      return entries;
     } catch (failure) {
       if (this.decides === "store" && isForbidden(failure)) return undefined;
       throw failure;
     }
   }
 }
+
+/** With Kubernetes as the datastore, endpoints are pods, and nodes those of Kubernetes. */
+function servedPlace(place: Place): Place {
+  const resource = SERVED_BY_KUBERNETES.get(place.resource);
+  return resource === undefined ? place : { ...place, group: "", resource };
+}
+
+const SERVED_BY_KUBERNETES: ReadonlyMap<string, string> = new Map([
+  ["workloadendpoints", "pods"],
+  ["nodes", "nodes"],
+]);
 
 const AT_ONCE = 16;
 
