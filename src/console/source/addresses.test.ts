@@ -1,5 +1,5 @@
 /** Pools, maps and addresses as readers with different rights see them, over a datastore of which the console reads all. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import * as v from "valibot";
 import { poolChange, prefix, reservationChange, seed } from "../../../test/support/ipam.ts";
 import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
@@ -7,7 +7,7 @@ import { EVERYTHING, type Rule, readersCluster } from "../../../test/support/rea
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { assignOrdinal, emptyBlock, releaseOrdinals } from "../../ipam/block.ts";
 import { type IPAMBlock, writeBlock } from "../../model/ipam-block.ts";
-import { blockKey } from "../../model/keys.ts";
+import { blockKey, blocksPrefix } from "../../model/keys.ts";
 import { PROFILE } from "../../model/kinds.ts";
 import { networkProfileSpec } from "../../model/network-profile.ts";
 import { addressSchema, poolMapAnswerSchema, poolsSchema } from "../api/addresses.ts";
@@ -138,6 +138,26 @@ describe("among more addresses than a page is worth", () => {
     expect(parts.find(({ name }) => name === "address records")).toMatchObject({ state: "unknown" });
     const fewer = await source(EVERYTHING, await filled(), { mostSearched: IN_USE });
     expect((await fewer.pools(signal)).problems).toEqual([]);
+  });
+
+  test("blocks are not read once more only to count them, except before the first search", async () => {
+    const etcd = await filled();
+    const reads = spyOn(etcd, "read");
+    let [now, before] = [NOW.getTime(), 0];
+    const own = await source(EVERYTHING, etcd, { mostSearched: IN_USE, now: () => new Date(now) });
+    const readsOfBlocks = async () => {
+      await own.pools(signal);
+      const count = reads.mock.calls
+        .flat(2)
+        .filter((each) => "prefix" in each && each.prefix === blocksPrefix(4)).length;
+      const more = count - before;
+      before = count;
+      now += 3_600_000;
+      return more;
+    };
+    const first = await readsOfBlocks();
+
+    expect(await readsOfBlocks()).toBe(first - 1);
   });
 });
 

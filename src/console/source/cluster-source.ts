@@ -4,7 +4,7 @@
  */
 
 import { answersOfCluster } from "../../admin/flows/flow-access.ts";
-import { allocationsOf, findBlocks } from "../../admin/ipam/blocks.ts";
+import { findBlocks } from "../../admin/ipam/blocks.ts";
 import { checkTwice, type Finding } from "../../admin/ipam/check/check-once.ts";
 import { USUAL_GRACE_MILLISECONDS } from "../../admin/ipam/check/leaks-and-duplicates.ts";
 import type { Clock } from "../../admin/main/context.ts";
@@ -23,6 +23,7 @@ import { PRODUCT_API } from "../../identity.ts";
 import type { KubeClient, KubeLines } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { isForbidden, statusOfRefusal } from "../../kube/require-ok.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { unlessAborted } from "../../timers.ts";
 import type { AddressDetail, PoolMapAnswer, Pools } from "../api/addresses.ts";
 import type { Health } from "../api/health.ts";
@@ -82,6 +83,8 @@ class ClusterSource implements ConsoleSource {
   private lastRights: string | undefined;
   /** How many rights were taken away in this session. */
   private lost = 0;
+  /** Addresses in use, when they were counted last. */
+  private used: number | undefined;
   private searching: Promise<FoundIpam | undefined> | undefined;
 
   private constructor(
@@ -117,7 +120,7 @@ class ClusterSource implements ConsoleSource {
     this.lost += await unlessAborted(this.readerRights.lostIn(rights), signal);
     const text = JSON.stringify([reader, allowed, namespaces, this.lost]);
     // What was found for other rights may be more than these show.
-    if (this.lastRights !== text) this.ipam = undefined;
+    if (this.lastRights !== text) [this.ipam, this.used] = [undefined, undefined];
     this.readerRights = rights;
     this.lastRights = text;
     return text;
@@ -276,11 +279,13 @@ class ClusterSource implements ConsoleSource {
 
   private async findIpamProblems(at: number): Promise<FoundIpam | undefined> {
     const store = this.visible();
+    const most = this.means.mostSearched ?? MOST_SEARCHED;
     try {
-      const { readable: blocks } = await findBlocks(store);
-      const used = blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0);
-      if (used > (this.means.mostSearched ?? MOST_SEARCHED)) return "too many";
-      const { findings } = await checkTwice(store, this.means, USUAL_GRACE_MILLISECONDS);
+      // A search of all records knows how many there are: they are counted only before the first one, and if there were too many.
+      if (this.used === undefined || this.used > most) this.used = usedIn((await findBlocks(store)).readable);
+      if (this.used > most) return "too many";
+      const { records, findings } = await checkTwice(store, this.means, USUAL_GRACE_MILLISECONDS);
+      this.used = store.hidden.length > 0 ? undefined : usedIn(records.blocks);
       return store.hidden.length > 0 ? "may not see" : { at, findings, leaked: leakedIn(findings) };
     } catch (failure) {
       // Of a datastore that cannot be read, health says why.
@@ -288,6 +293,10 @@ class ClusterSource implements ConsoleSource {
       return undefined;
     }
   }
+}
+
+function usedIn(blocks: readonly IPAMBlock[]): number {
+  return blocks.reduce((sum, { allocations }) => sum + allocations.filter((index) => index !== undefined).length, 0);
 }
 
 function leakedIn(findings: readonly Finding[]): ReadonlyMap<string, string> {
