@@ -94,10 +94,16 @@ export function decisionTitle(decision: FlowDecision | undefined): string {
 }
 
 /** With the point on the way: `workload ingress: allow by NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])`. */
-export function decisionWords({ point, verdict, rule, unknown, requestsBySidecar }: FlowDecision): string {
+export function decisionWords(decision: FlowDecision): string {
+  const { point, verdict, rule } = decision;
+  return `${point}: ${verdict}${rule === undefined ? ":" : " by"} ${reasonWords(decision)}`;
+}
+
+/** The rule that decided, or why none is named. */
+export function reasonWords({ rule, unknown, requestsBySidecar }: FlowDecision): string {
   const reason = unknown === undefined ? "you may not list the end that its rules protect" : UNKNOWN_RULES[unknown];
-  const why = rule === undefined ? `: ${reason}` : ` by ${originWords(readRuleComment(rule))}`;
-  return `${point}: ${verdict}${why}${requestsBySidecar === true ? "; the sidecar decides about each request" : ""}`;
+  const why = rule === undefined ? reason : originWords(readRuleComment(rule));
+  return requestsBySidecar === true ? `${why}; the sidecar decides about each request` : why;
 }
 
 /** `denied: workload ingress: deny by NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])`. */

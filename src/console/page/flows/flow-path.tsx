@@ -1,7 +1,6 @@
 /** The way of a packet: who sends it, what each node decides, who gets it. */
-import { withPort } from "../../../admin/flows/flow-words.ts";
-import { type FlowDecision, type FlowEnd, type FlowRecord, UNKNOWN_RULES } from "../../../flows/flow-record.ts";
-import { originWords, readRuleComment } from "../../../policy/table/rule-comment.ts";
+import { reasonWords, withPort } from "../../../admin/flows/flow-words.ts";
+import type { FlowDecision, FlowEnd, FlowRecord } from "../../../flows/flow-record.ts";
 import { Icon } from "../parts/icons.tsx";
 import { hashOf } from "../route.ts";
 import { End } from "./flow-cells.tsx";
@@ -78,7 +77,7 @@ function Decisions({ decisions }: { readonly decisions: readonly FlowDecision[] 
             <Icon name={MARKS[decision.verdict]} />
             {decision.point}: {decision.verdict}
           </span>
-          <span class="muted">{reasonOf(decision)}</span>
+          <span class="muted">{reasonWords(decision)}</span>
         </li>
       ))}
     </ul>
@@ -86,13 +85,3 @@ function Decisions({ decisions }: { readonly decisions: readonly FlowDecision[] 
 }
 
 const MARKS = { allow: "allowed", deny: "denied", unknown: "unknown" } as const;
-
-function reasonOf({ rule, unknown, requestsBySidecar }: FlowDecision): string {
-  const why =
-    rule !== undefined
-      ? originWords(readRuleComment(rule))
-      : unknown === undefined
-        ? "you may not see its rule"
-        : UNKNOWN_RULES[unknown];
-  return requestsBySidecar === true ? `${why}; the sidecar decides about each request` : why;
-}
