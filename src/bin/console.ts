@@ -6,7 +6,6 @@ import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
-import { formatLine } from "../log/line.ts";
 import { quoted } from "../quote.ts";
 import {
   CONSOLE_HEALTH_PATH,
@@ -16,8 +15,11 @@ import {
 } from "../release/workloads/names.ts";
 import { SYSTEM_TIMERS } from "../timers.ts";
 import { VERSION } from "../version.ts";
+import { logOf, print } from "./program-output.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
+
+const { log, warn } = logOf(identity.console);
 
 export async function run(args: readonly string[]): Promise<number> {
   const [first, ...others] = args;
@@ -47,18 +49,6 @@ export async function run(args: readonly string[]): Promise<number> {
     watch.end();
   }
   return 0;
-}
-
-function print(text: string): number {
-  console.log(text);
-  return 0;
-}
-
-const warn = (message: string) => log(message, "WARNING");
-
-function log(message: string, level: "INFO" | "WARNING"): void {
-  const entry = { time: new Date(), level, processId: process.pid, component: identity.console, fields: {} };
-  process.stderr.write(formatLine({ ...entry, message }));
 }
 
 function usage(): string {

@@ -13,11 +13,13 @@ import { PluginError } from "../errors.ts";
 import { type Watch, watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
-import { formatLine } from "../log/line.ts";
 import { quoted } from "../quote.ts";
 import { FLOWS_API_PORT, FLOWS_LINK_PORT } from "../release/workloads/names.ts";
 import { VERSION } from "../version.ts";
+import { logOf, print } from "./program-output.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
+
+const { log, warn } = logOf(identity.controllers);
 
 export async function run(args: readonly string[]): Promise<number> {
   const [first, ...others] = args;
@@ -35,11 +37,6 @@ export async function run(args: readonly string[]): Promise<number> {
   } finally {
     watch.end();
   }
-  return 0;
-}
-
-function print(text: string): number {
-  console.log(text);
   return 0;
 }
 
@@ -84,7 +81,6 @@ async function runUntil(signal: AbortSignal, watch: Watch): Promise<void> {
   }
 }
 
-const warn = (message: string) => log(message, "WARNING");
 const HEALTH_PORT = 9095;
 const LISTEN_AGAIN_MILLISECONDS = 5_000;
 
@@ -103,11 +99,6 @@ function storeSettings(environment: Readonly<Record<string, string | undefined>>
 function kubeAccessIn({ KUBECONFIG }: Readonly<Record<string, string | undefined>>) {
   const kubeconfigs = (KUBECONFIG ?? "").split(":").filter((file) => file !== "");
   return kubeconfigs.length === 0 ? {} : { kubeconfigs };
-}
-
-function log(message: string, level: "INFO" | "WARNING" | "ERROR"): void {
-  const entry = { time: new Date(), level, processId: process.pid, component: identity.controllers, fields: {} };
-  process.stderr.write(formatLine({ ...entry, message }));
 }
 
 function usage(): string {

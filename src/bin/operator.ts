@@ -7,7 +7,6 @@ import { healthPages, metricsPages } from "../health/pages.ts";
 import { type Watch, watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
-import { formatLine } from "../log/line.ts";
 import { livenessOf, metricsText, readinessOf } from "../operator/health-report.ts";
 import { openInstallationDatastore } from "../operator/installation-datastore.ts";
 import { OperatorProcess } from "../operator/operator-process.ts";
@@ -15,11 +14,12 @@ import { deleteInstallations } from "../operator/request-deletion.ts";
 import { quoted } from "../quote.ts";
 import { OPERATOR_HEALTH_PORT } from "../release/workloads/names.ts";
 import { VERSION } from "../version.ts";
+import { logOf, print } from "./program-output.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 const METRICS_PORT = 9097;
 const ALL_ADDRESSES = "";
-const warn = (message: string) => log(message, "WARNING");
+const { log, warn } = logOf(identity.operator);
 const DELETE_INSTALLATION = "delete-installation";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -41,11 +41,6 @@ export async function run(args: readonly string[]): Promise<number> {
   } finally {
     watch.end();
   }
-  return 0;
-}
-
-function print(text: string): number {
-  console.log(text);
   return 0;
 }
 
@@ -115,11 +110,6 @@ async function deleteUntil(signal: AbortSignal, environment: Environment): Promi
 function kubeAccessIn({ KUBECONFIG }: Environment) {
   const kubeconfigs = (KUBECONFIG ?? "").split(":").filter((file) => file !== "");
   return kubeconfigs.length === 0 ? {} : { kubeconfigs };
-}
-
-function log(message: string, level: "INFO" | "WARNING"): void {
-  const entry = { time: new Date(), level, processId: process.pid, component: identity.operator, fields: {} };
-  process.stderr.write(formatLine({ ...entry, message }));
 }
 
 function usage(): string {
