@@ -12,6 +12,7 @@ const LAYERS = [
     "effect",
     "bytes",
     "counted",
+    "lines",
     "system-call",
     "file-status",
     "load-once",
@@ -66,7 +67,7 @@ const PURE =
 
 /** What the page of the console may load. The bundle has something else in place of `os`, which messages ask for names of errors. */
 const PAGE_MAY_LOAD =
-  "^(src/(console/(page|api)|flows|ip|model|selector|http)/|src/policy/(table/rule-comment|point|effective-rule)\\.ts$|src/admin/flows/(flow|loss)-words\\.ts$|src/(identity|errors|quote|redaction|counted|parse-json)\\.ts$|identity/|node_modules/(valibot|preact|@preact|uplot|@tanstack)/|os$)";
+  "^(src/(console/(page|api)|flows|ip|model|selector|http)/|src/policy/(table/rule-comment|point|effective-rule)\\.ts$|src/admin/flows/(flow|loss)-words\\.ts$|src/(identity|errors|quote|redaction|counted|lines|parse-json)\\.ts$|identity/|node_modules/(valibot|preact|@preact|uplot|@tanstack)/|os$)";
 
 /** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */
 const STEP_PAIRS = {

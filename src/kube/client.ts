@@ -12,6 +12,7 @@
 import type { KubeAccess } from "../config/kube-access.ts";
 import { type ErrorKind, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import { linesOf } from "../lines.ts";
 import { SYSTEM_TIMERS, type Timers } from "../timers.ts";
 import { VERSION } from "../version.ts";
 import type { KubeClient, KubeLines, KubeRequest, KubeResponse, WatchEvent } from "./api.ts";
@@ -29,7 +30,7 @@ import {
 import { requireOk } from "./require-ok.ts";
 import { LIMITS, type Limits, Retries } from "./retries.ts";
 import { missingRolesPause, retryAfterMilliseconds } from "./retry-after.ts";
-import { eventsOf, linesOf } from "./watch-stream.ts";
+import { CUT_OFF, eventsOf } from "./watch-stream.ts";
 
 export interface KubeMeans extends ConnectionMeans {
   /** Milliseconds that never go back. */
@@ -162,7 +163,7 @@ class FetchClient implements KubeClient, KubeLines {
     try {
       const attempt: Attempt = { url: this.urlOf(path, query), request, signal: ends, protocol: "http1.1" };
       const { response, refusal: text } = await this.startWatch(attempt, silence);
-      if (text === undefined) yield* linesOf(response.body ?? empty());
+      if (text === undefined) yield* linesOf(response.body ?? empty(), CUT_OFF);
       else {
         const { status } = response;
         requireOk(status === 401 ? await this.unauthorized(text) : { status, text }, request, this.kind);

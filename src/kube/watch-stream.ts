@@ -1,26 +1,15 @@
 /** Splits the body of a watch into events. Their objects stay text: numbers in them may exceed 2^53. */
+
+import { type LineRules, linesOf } from "../lines.ts";
 import type { WatchEvent } from "./api.ts";
 import { KubeFailure } from "./failure.ts";
 
+/** The API server ends each line: one without an end was cut off. */
+export const CUT_OFF: LineRules = { unended: "left out" };
 const TYPES: ReadonlySet<string> = new Set(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]);
 
 export async function* eventsOf(body: AsyncIterable<Uint8Array>): AsyncIterable<WatchEvent> {
-  for await (const line of linesOf(body)) yield eventOf(line);
-}
-
-export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncIterable<string> {
-  const decoder = new TextDecoder();
-  let pending: string[] = [];
-  for await (const chunk of body) {
-    const [first = "", ...others] = decoder.decode(chunk, { stream: true }).split("\n");
-    pending.push(first);
-    for (const next of others) {
-      const line = pending.join("");
-      pending = [next];
-      if (line !== "") yield line;
-    }
-  }
-  // A line without its end was cut off.
+  for await (const line of linesOf(body, CUT_OFF)) yield eventOf(line);
 }
 
 /** The API writes `{"type":"ADDED","object":{…}}`. */

@@ -12,7 +12,7 @@ import type { FlowPath } from "../../flows/flow-request.ts";
 import { apiVersionOf, FLOWS_API, identity } from "../../identity.ts";
 import type { KubeLines } from "../../kube/api.ts";
 import { statusOfRefusal } from "../../kube/require-ok.ts";
-import { linesOf } from "../../kube/watch-stream.ts";
+import { linesOf } from "../../lines.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import { FLOW_READER } from "../../release/workloads/names.ts";
@@ -122,7 +122,7 @@ async function* askNode(socket: string, { path, parameters, stop }: FlowRequest)
     const options = { unix: socket, signal: stop, timeout: false } as const;
     const response = await fetch(`http://node/${path}?${query}`, options);
     if (!response.ok) throw await refusalOf(response);
-    yield* linesOf(response.body ?? new Blob([]).stream());
+    yield* linesOf(response.body ?? new Blob([]).stream(), { unended: "left out" });
   } catch (failure) {
     if (stop.aborted) return;
     throw failure instanceof PluginError ? failure : unreachable(socket, failure);

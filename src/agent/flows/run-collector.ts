@@ -8,6 +8,7 @@
  */
 import * as v from "valibot";
 import { fromCollectorSchema } from "../../flows/collector-messages.ts";
+import { type LineRules, linesOf } from "../../lines.ts";
 import { parseJson } from "../../parse-json.ts";
 import { aborted } from "../../timers.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
@@ -29,7 +30,10 @@ const SILENCE_MILLISECONDS = 30_000;
 /** Between two messages: a flood of questions costs the agent a small share of its time. */
 const PAUSE_MILLISECONDS = 10;
 const TICK_MILLISECONDS = 1_000;
-const LONGEST_LINE = 16 * 1024 * 1024;
+const LINE_RULES: LineRules = {
+  unended: "left out",
+  most: { length: 16 * 1024 * 1024, failure: () => new Error("it wrote a line that is too long") },
+};
 const LONGEST_KEY = 100;
 
 /** Until the signal is aborted. Rejects if the collector has ended before. */
@@ -85,14 +89,7 @@ class Conversation {
   }
 
   private async listen(): Promise<void> {
-    const decoder = new TextDecoder();
-    let rest = "";
-    for await (const chunk of this.process.output) {
-      const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split("\n");
-      rest = lines.pop() ?? "";
-      if (rest.length > LONGEST_LINE) throw new Error("it wrote a line that is too long");
-      for (const line of lines) this.hear(line);
-    }
+    for await (const line of linesOf(this.process.output, LINE_RULES)) this.hear(line);
     // How it ended is said elsewhere.
     await this.process.ended;
   }

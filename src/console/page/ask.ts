@@ -3,8 +3,8 @@
  * session has ended, the page asks for a login and keeps the view.
  */
 import * as v from "valibot";
+import { linesOf } from "../../lines.ts";
 import { CSRF_HEADER, type RefusalAnswer, refusalSchema, streamEndSchema, UNATTENDED_HEADER } from "../api/session.ts";
-import { linesOf } from "./lines.ts";
 import { csrfToken, loginMode, sessionEnded } from "./session-state.ts";
 
 /** The server said no, or could not be asked. */
@@ -46,11 +46,21 @@ export async function* askLines<Value>(
   const response = await responseOf(path, request);
   request.opened?.();
   if (response.body === null) return;
-  for await (const line of linesOf(response.body)) {
+  for await (const line of linesOf(piecesOf(response.body), { unended: "a line" })) {
     const value: unknown = JSON.parse(line);
     if (typeof value !== "object" || value === null) throw unreadable(path);
     if ("refused" in value) throw endOfStream(decoded(streamEndSchema, value, path).refused);
     yield decoded(schemaOf(value), value, path);
+  }
+}
+
+/** Not every browser iterates over a body. */
+async function* piecesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+  } finally {
+    await reader.cancel().catch(() => undefined);
   }
 }
 

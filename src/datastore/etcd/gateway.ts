@@ -3,6 +3,7 @@
  * gateway is off or rejects the client's certificate, the failure says so and
  * the client switches to gRPC.
  */
+import { type LineRules, linesOf } from "../../lines.ts";
 import {
   failureOfConnection,
   failureOfResponse,
@@ -43,7 +44,7 @@ export class GatewayTransport implements Transport {
 
   async *watch(call: Call, request: WatchRequest): AsyncIterable<WatchResponse> {
     const response = await this.post(call, "/v3/watch", encodeWatch(request));
-    for await (const line of linesOf(response)) {
+    for await (const line of watchLines(response)) {
       const answer = decodeWatchLine(line);
       if ("message" in answer) throw failureOfResponse(answer.code, answer.message);
       yield answer;
@@ -103,24 +104,16 @@ async function limitedText(response: Response): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-async function* linesOf(response: Response): AsyncIterable<string> {
-  const decoder = new TextDecoder();
-  let pending: string[] = [];
-  let count = 0;
+async function* watchLines(response: Response): AsyncIterable<string> {
   try {
-    for await (const chunk of response.body ?? []) {
-      count += chunk.length;
-      if (count > MOST_RESPONSE_BYTES) throw responseTooLarge();
-      const [first = "", ...others] = decoder.decode(chunk, { stream: true }).split("\n");
-      pending.push(first);
-      for (const next of others) {
-        const line = pending.join("");
-        pending = [next];
-        count = next.length;
-        if (line !== "") yield line;
-      }
-    }
+    yield* linesOf(response.body ?? new Blob([]).stream(), LINE_RULES);
   } catch (error) {
     throw failureOfConnection(error);
   }
 }
+
+/** etcd ends each line: one without an end was cut off. */
+const LINE_RULES: LineRules = {
+  unended: "left out",
+  most: { length: MOST_RESPONSE_BYTES, failure: responseTooLarge },
+};

@@ -1,6 +1,7 @@
 /** The lines that the agent writes to its collector, as messages. */
 import * as v from "valibot";
 import { endNameSchema, type ToCollector } from "../../../flows/collector-messages.ts";
+import { linesOf } from "../../../lines.ts";
 import { parseJson } from "../../../parse-json.ts";
 
 const number = v.number();
@@ -38,18 +39,7 @@ const toCollectorSchema = v.variant("kind", [
 
 /** A message of the agent that cannot be read is a mistake in this program: it throws, without the text, which may have a token. */
 export async function* readAgentMessages(input: AsyncIterable<Uint8Array>): AsyncGenerator<ToCollector> {
-  const decoder = new TextDecoder();
-  let parts: string[] = [];
-  for await (const chunk of input) {
-    const lines = decoder.decode(chunk, { stream: true }).split("\n");
-    for (const line of lines.slice(0, -1)) {
-      parts.push(line);
-      yield messageOf(parts.join(""));
-      parts = [];
-    }
-    const rest = lines.at(-1) ?? "";
-    if (rest !== "") parts.push(rest);
-  }
+  for await (const line of linesOf(input, { unended: "left out" })) yield messageOf(line);
 }
 
 function messageOf(line: string): ToCollector {
