@@ -149,7 +149,7 @@ function unreachable(socket: string, cause: unknown): PluginError {
       details: "call the command as root, or ask the cluster with --kubeconfig FILE",
       cause,
     });
-  return new PluginError("io-failure", `Cannot show the flows of this node: ${quoted(socket)} does not answer`, {
+  return new PluginError("try-again-later", `Cannot show the flows of this node: ${quoted(socket)} does not answer`, {
     details: agent,
     cause,
   });

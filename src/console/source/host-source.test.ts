@@ -12,6 +12,7 @@ import { identity } from "../../identity.ts";
 import { NODE } from "../../model/kinds.ts";
 import { node } from "../../model/node.ts";
 import { healthSchema } from "../api/health.ts";
+import { refusalOf } from "../server/refusal.ts";
 import { openHostSource } from "./host-source.ts";
 
 const directory = temporaryDirectory("host-source");
@@ -115,6 +116,22 @@ describe("the source of one host", () => {
 
     await expect(Array.fromAsync(source.flows({}, false, signal))).rejects.toMatchObject({ kind: "resource-missing" });
     await expect(source.draft("n1", signal)).rejects.toMatchObject({ kind: "resource-missing" });
+  });
+
+  test("says that the agent does not answer, which can pass", async () => {
+    const run = join(directory.path, "stopped");
+    const agent = imitateNode(run, () => []);
+    agent[Symbol.dispose]();
+    await Bun.write(join(run, "flows.sock"), "");
+    const failure: unknown = await Array.fromAsync((await open({ env: agent.env })).flows({}, false, signal)).catch(
+      (error: unknown) => error,
+    );
+
+    expect(refusalOf(failure)).toMatchObject({
+      status: 503,
+      message: expect.stringContaining("does not answer"),
+      remedy: expect.stringContaining(`is ${identity.nodeAgent} running?`),
+    });
   });
 
   test("addresses are those of the datastore of its network", async () => {
