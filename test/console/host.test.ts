@@ -14,6 +14,11 @@ const needs = [hostProblem(), browserProblem];
 const isSkipped = needs.some((need) => need !== undefined);
 const testHost = testNeeding(...needs);
 const LIMIT = 180_000;
+/** Whether the button that copies a drafted policy covers some of it. */
+const COVERS_POLICY = `(() => {
+  const [text, button] = [".yaml pre", ".yaml button"].map((each) => document.querySelector(each).getBoundingClientRect());
+  return button.left < text.right && button.right > text.left && button.top < text.bottom && button.bottom > text.top;
+})()`;
 
 describe(`${identity.adminTool} console`, () => {
   let demo: DemoEnvironment;
@@ -53,6 +58,8 @@ describe(`${identity.adminTool} console`, () => {
       await page.click("button", "Draft a policy that allows it");
       await page.untilText("the judge has tried it");
       await expectWell(page);
+      // However long its lines are: the button is beside the text.
+      expect(await page.evaluate<boolean>(COVERS_POLICY)).toBe(false);
       expect(await live.connect("report", "db")).toBe("closed");
       await page.click("button", "Apply");
       await page.click("button", "Apply it");
