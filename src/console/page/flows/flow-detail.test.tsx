@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { render } from "preact-render-to-string";
 import { session } from "../session-state.ts";
 import { decidingWords } from "./flow-detail.tsx";
-import { FlowDraft } from "./flow-draft.tsx";
+import { Draft, FlowDraft } from "./flow-draft.tsx";
 import { FlowPath } from "./flow-path.tsx";
 import { Reasoning } from "./reasoning.tsx";
 import { sampleFlow } from "./sample-flow.ts";
@@ -33,6 +33,25 @@ describe("the details of a flow", () => {
     expect(text).toMatch(
       /from .*shop\/ web-1 .*app=web .*node-1 has no record .*node-2 .*workload ingress: deny .*to .*db-0/,
     );
+  });
+
+  test("offer nothing to copy or to apply if no policy has to be written", () => {
+    const command = "vendorctl policy draft --flow f";
+    const shown = (verdict: "allowed" | "denied" | "depends", yaml: string) =>
+      render(
+        <Draft
+          draft={{ yaml, notes: ["why it is so"], verdict, command }}
+          refusal={undefined}
+          isBusy={false}
+          apply={async () => {}}
+        />,
+      );
+
+    expect(textOf(shown("allowed", ""))).toMatch(/No policy to write .*allowed now.* why it is so/);
+    expect(textOf(shown("denied", ""))).toContain("No policy was found that allows it");
+    expect(textOf(shown("depends", ""))).toContain("is not certain");
+    expect(shown("allowed", "")).not.toMatch(/<pre|<button|<code/);
+    expect(shown("allowed", "kind: NetworkPolicy")).toMatch(/<pre.*<button.*<code/);
   });
 
   test("show the reasoning of each side", () => {

@@ -79,8 +79,9 @@ const VERDICT_WORDS = {
   depends: "Whether it allows the flow depends on the interface of a host that the packet passes.",
 } as const;
 
-function Draft({ draft, refusal, isBusy, apply }: DraftProps) {
+export function Draft({ draft, refusal, isBusy, apply }: DraftProps) {
   const { yaml, notes, verdict, command } = draft;
+  if (yaml === "") return <NothingDrafted draft={draft} />;
   return (
     <section class="detail draft" aria-label="Draft of a policy">
       <h3>A policy that allows it</h3>
@@ -94,17 +95,42 @@ function Draft({ draft, refusal, isBusy, apply }: DraftProps) {
         </pre>
         <CopyButton text={yaml} what="the policy" />
       </div>
-      {notes.length > 0 && (
-        <ul class="notes muted">
-          {notes.map((note) => (
-            <li key={note}>{note}</li>
-          ))}
-        </ul>
-      )}
+      <Notes notes={notes} />
       {refusal !== undefined && <Refused refusal={refusal} what="the applied policy" />}
       <ApplyButton draft={draft} isBusy={isBusy} apply={apply} />
       <Command text={command} />
     </section>
+  );
+}
+
+const NOTHING_WORDS = {
+  allowed: "Such a flow is allowed now: the judge has tried it.",
+  denied: "No policy was found that allows it.",
+  depends: "Whether such a flow is allowed now is not certain.",
+} as const;
+
+/** Its notes say why, for example that the policies of now allow the flow. */
+function NothingDrafted({ draft: { verdict, notes } }: { readonly draft: PolicyDraft }) {
+  return (
+    <section class="detail draft" aria-label="Draft of a policy">
+      <h3>No policy to write</h3>
+      <p class={`mark mark-${verdict === "allowed" ? "ok" : "warning"} wraps`}>
+        <Icon name={verdict === "allowed" ? "ok" : "warning"} />
+        {NOTHING_WORDS[verdict]}
+      </p>
+      <Notes notes={notes} />
+    </section>
+  );
+}
+
+function Notes({ notes }: Pick<PolicyDraft, "notes">) {
+  if (notes.length === 0) return null;
+  return (
+    <ul class="notes muted">
+      {notes.map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
   );
 }
 
