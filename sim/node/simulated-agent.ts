@@ -81,7 +81,10 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
     tunnelProbes: undefined,
     openTcpProber: undefined,
     startCollector: undefined,
-    followerOfBgp: () => ({ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) }),
+    followerOfBgp: () => ({
+      ...{ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) },
+      known: async () => ({ down: [], problems: [] }),
+    }),
   };
 }
 

@@ -5,7 +5,7 @@
 import { type KindSource, sourceOf } from "../datastore/replica/kinds.ts";
 import { NODE } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
-import { ROUTING_STATE_ANNOTATION } from "../model/routing-state-annotation.ts";
+import { ROUTING_STATE_ANNOTATION } from "../model/routing-state.ts";
 
 /** `node`: the node of the agent, which is kept whole. */
 export function followedNodes(node: string): KindSource<Node> {

@@ -118,6 +118,11 @@ export class RoutePlanner {
     return this.settings.isEnabled;
   }
 
+  /** Those of `problems` that are about the planned node, not about others. */
+  get ownProblems(): readonly string[] {
+    return this.ownTunnels.problems;
+  }
+
   /** Its maps change with every update; `problems` is the same list until it differs. */
   get plan(): RoutePlan {
     return {

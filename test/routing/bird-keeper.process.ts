@@ -23,6 +23,7 @@ const keeper = new BirdKeeper({
   settings: { logFile, ownInterfaces: ["pod*"], agentProtocol: 86 },
   report: (message, level) => console.log(level, message),
   elapsed: () => performance.now(),
+  now: () => new Date(),
   wait: SYSTEM_CLOCK.wait,
 });
 void keeper.run(signal);

@@ -100,6 +100,7 @@ async function follow(
         if (evaluate === "each") wanted();
       },
       run: async () => {},
+      known: async () => undefined,
     },
     passwords: new Passwords({
       readFile: async (path) => files[path],

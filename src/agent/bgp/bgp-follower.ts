@@ -14,6 +14,7 @@ import { bgpSettings } from "../../model/bgp-configuration.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import type { Node } from "../../model/node.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import type { KnownRouting } from "../../model/routing-state.ts";
 import { serviceNetworks } from "../../routing/bgp/announcements.ts";
 import type { BgpValues } from "../../routing/bgp/inputs.ts";
 import { carriedFamilies } from "../../routing/bgp/mesh-sessions.ts";
@@ -48,7 +49,7 @@ export interface BgpUpdate {
 
 export interface BgpFollowerMeans {
   readonly node: string;
-  readonly keeper: Pick<BirdKeeper, "update" | "run">;
+  readonly keeper: Pick<BirdKeeper, "update" | "run" | "known">;
   readonly passwords: Passwords;
   readonly guard: Pick<PeerGuard, "guard" | "run">;
   readonly services: Pick<ServiceFollower, "services" | "problem" | "follow" | "run">;
@@ -87,6 +88,12 @@ export class BgpFollower {
   /** Whether it has been told what to announce, if only that there is nothing. */
   get isAnnouncing(): boolean {
     return this.#networks !== undefined;
+  }
+
+  /** What has become of what is wanted, for people. `undefined` if that is not known now. Never rejects. */
+  async known(): Promise<KnownRouting | undefined> {
+    // A BIRD that does not reply in time has ended, or is busy.
+    return this.#means.keeper.known().catch(() => undefined);
   }
 
   /** What the plan of routes says from now on. Returns at once. */

@@ -8,6 +8,7 @@
  * BIRD is a daemon that outlives the agent: a running one is adopted by its control socket. One that has died is started
  * to recover: the kernel and its peers have kept its routes.
  */
+import type { BirdReply } from "../../routing/bird/replies.ts";
 import type { BirdProgram } from "./bird-program.ts";
 import type { BirdControl } from "./control.ts";
 
@@ -46,6 +47,12 @@ export class BirdDaemon {
   /** Resolves when BIRD has ended; `undefined` if it does not run. */
   get ended(): Promise<void> | undefined {
     return this.#control?.closed;
+  }
+
+  /** `undefined` if BIRD does not run. By a connection of its own: a reply that is late must not cost that of the configuration. */
+  async ask(command: string): Promise<BirdReply | undefined> {
+    const control = await this.#means.program.connect().catch(() => undefined);
+    return control?.ask(command).finally(() => control.close());
   }
 
   /** Rejects with the reason if BIRD does not run with this configuration then. */

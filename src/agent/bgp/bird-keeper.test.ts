@@ -7,6 +7,7 @@ import { NO_PROGRAM } from "./bird-daemon.ts";
 import { BirdKeeper, type WantedBgp } from "./bird-keeper.ts";
 import type { BirdProgram } from "./bird-program.ts";
 
+const NOW = new Date("2026-01-02T03:04:05Z");
 const settings = { logFile: "/bird.log", ownInterfaces: [], agentProtocol: 86 };
 
 /** BIRD in memory: what happens to it is in `events`. */
@@ -17,6 +18,7 @@ class ImitatedBird implements BirdProgram {
   refusal: string | undefined;
   file: string | undefined;
   state = "";
+  protocols: readonly string[] = [];
   running: PromiseWithResolvers<void> | undefined;
 
   isInstalled = () => this.isThere;
@@ -38,7 +40,7 @@ class ImitatedBird implements BirdProgram {
       ask: async (command: string) => {
         this.events.push(command);
         if (command === "down") this.end();
-        return { code: 0, lines: [] };
+        return { code: 0, lines: command === "show protocols" ? this.protocols : [] };
       },
       closed: running.promise,
       close() {},
@@ -66,7 +68,7 @@ function keep(program: BirdProgram, wanted: WantedBgp): Running {
   const reports: string[] = [];
   const stop = new AbortController();
   const keeper = new BirdKeeper({
-    ...{ program, settings, elapsed: () => performance.now(), wait: SYSTEM_CLOCK.wait },
+    ...{ program, settings, elapsed: () => performance.now(), now: () => NOW, wait: SYSTEM_CLOCK.wait },
     report: (message) => reports.push(message),
   });
   keeper.update(() => wanted);
@@ -206,5 +208,39 @@ describe("BirdKeeper", () => {
       "a peer has no address",
       expect.stringContaining("password"),
     ]);
+  });
+
+  test("knows which sessions are established, and that BIRD does not work", async () => {
+    const bird = new ImitatedBird();
+    await using running = keep(bird, announcing());
+    expect(await running.keeper.known()).toBeUndefined();
+    await pollUntil(() => bird.state !== "", "BIRD");
+    bird.protocols = ["Mesh_10_0_0_2 BGP --- start 2026-01-02 03:00:00  Active  Socket: Connection refused"];
+    expect(await running.keeper.known()).toMatchObject({
+      sessions: { wanted: 1, established: 0 },
+      down: [{ address: "10.0.0.2", state: "Active", lastError: "Socket: Connection refused" }],
+      problems: [],
+    });
+    bird.protocols = ["Mesh_10_0_0_2 BGP --- up 2026-01-02 03:00:00  Established"];
+    expect(await running.keeper.known()).toEqual({ sessions: { wanted: 1, established: 1 }, down: [], problems: [] });
+
+    running.keeper.update(() => ({ reason: "no peer", problems: ["router: no password"] }));
+    bird.protocols = [];
+    await pollUntil(() => bird.running === undefined, "the end of BIRD");
+    await pollUntil(async () => (await running.keeper.known())?.problems.length === 1, "no BGP");
+    const problem = { state: "warning", message: "BGP: router: no password" } as const;
+    expect(await running.keeper.known()).toEqual({ down: [], problems: [problem] });
+  });
+
+  test("says that BGP does not work without the program", async () => {
+    const bird = new ImitatedBird();
+    bird.isThere = false;
+    await using running = keep(bird, announcing());
+    await pollUntil(() => bird.state !== "", "the failure");
+
+    expect(await running.keeper.known()).toMatchObject({
+      sessions: { wanted: 1, established: 0 },
+      problems: [{ state: "failed", message: `BGP does not work: ${NO_PROGRAM}` }],
+    });
   });
 });

@@ -2,12 +2,16 @@
  * Keeps BIRD as the plan of BGP wants it: after a change of the plan, after an end of BIRD, and after a failure from time
  * to time. Many changes at once become one.
  */
+import type { KnownRouting } from "../../model/routing-state.ts";
 import type { BgpPlan } from "../../routing/bgp/plan.ts";
 import { type BirdSettings, renderBird, renderEmptyBird } from "../../routing/bird/render.ts";
+import { readSessions } from "../../routing/bird/sessions-status.ts";
 import { type BirdState, writeBirdState } from "../../routing/bird/state.ts";
 import { BirdDaemon, type DaemonMeans } from "./bird-daemon.ts";
+import { SessionWatch } from "./session-watch.ts";
 
 export interface KeeperMeans extends Omit<DaemonMeans, "report"> {
+  readonly now: () => Date;
   readonly settings: BirdSettings;
   /** A message is reported once for as long as it is true. */
   readonly report: (message: string, level: "INFO" | "WARNING") => void;
@@ -31,6 +35,9 @@ export class BirdKeeper {
   #changed = Promise.withResolvers<void>();
   #written = "";
   #reported: readonly string[] = [];
+  #plan: BgpPlan | undefined;
+  #applied: { readonly state: BirdState; readonly plan: BgpPlan | undefined } | undefined;
+  readonly #watch = new SessionWatch();
 
   constructor(means: KeeperMeans) {
     this.#means = means;
@@ -43,12 +50,33 @@ export class BirdKeeper {
     this.#changed.resolve();
   }
 
+  /** What has become of the plan that was applied last, for people. `undefined`: nothing was applied yet, or BIRD is busy. */
+  async known(): Promise<KnownRouting | undefined> {
+    const applied = this.#applied;
+    if (applied === undefined) return undefined;
+    const { state, plan } = applied;
+    const failed = state.kind === "failed" ? [`BGP does not work: ${state.reason ?? "BIRD has failed"}`] : [];
+    const reply = await this.#daemon.ask("show protocols");
+    // It has changed meanwhile.
+    if (this.#applied !== applied) return undefined;
+    if (plan !== undefined && reply === undefined && failed.length === 0)
+      failed.push("BGP does not work: BIRD has ended");
+    const problems = [
+      ...failed.map((message) => ({ state: "failed", message }) as const),
+      ...state.problems.map((message) => ({ state: "warning", message: `BGP: ${message}` }) as const),
+    ];
+    if (plan === undefined) return { down: [], problems };
+    const found = reply === undefined ? undefined : readSessions(reply.lines);
+    return { ...this.#watch.look(plan.sessions, found, this.#means.now()), problems };
+  }
+
   /** Until the signal is aborted. BIRD goes on. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#changed = Promise.withResolvers<void>();
       const state = this.#wanted === undefined ? undefined : await this.#apply(this.#wanted, signal);
       if (state !== undefined) this.#announce(state);
+      this.#applied = state && { state, plan: this.#plan };
       await this.#means.wait(PAUSE_MILLISECONDS, signal);
       await this.#somethingToDo(state, signal);
     }
@@ -60,6 +88,7 @@ export class BirdKeeper {
     let problems: readonly string[] = [];
     try {
       const wanted = compute();
+      this.#plan = "plan" in wanted ? wanted.plan : undefined;
       if ("reason" in wanted) {
         problems = wanted.problems;
         await this.#daemon.bringDown(renderEmptyBird(settings), signal);

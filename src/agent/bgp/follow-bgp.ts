@@ -41,7 +41,7 @@ export interface BgpMeans {
 }
 
 /** What the routes between nodes need of it. */
-export type FollowedBgp = Pick<BgpFollower, "isAnnouncing" | "announce" | "run">;
+export type FollowedBgp = Pick<BgpFollower, "isAnnouncing" | "announce" | "known" | "run">;
 
 export function followerOfBgp(environment: Environment, means: BgpMeans): FollowedBgp {
   const { node, kube, kernel, wait, log } = means;
@@ -55,6 +55,7 @@ export function followerOfBgp(environment: Environment, means: BgpMeans): Follow
     settings: BIRD_SETTINGS,
     report: log,
     elapsed: () => performance.now(),
+    now: () => new Date(),
     wait,
   });
   const warn = (message: string) => log(message, "WARNING");

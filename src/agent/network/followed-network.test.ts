@@ -6,7 +6,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { startReplica } from "../../datastore/replica.ts";
 import { NODE } from "../../model/kinds.ts";
 import { node } from "../../model/node.ts";
-import { ROUTING_STATE_ANNOTATION } from "../../model/routing-state-annotation.ts";
+import { ROUTING_STATE_ANNOTATION } from "../../model/routing-state.ts";
 import { KINDS_OF_PARTS, type NetworkValues, networkKinds } from "./followed-network.ts";
 
 const replicas = startedReplicas();

@@ -112,7 +112,8 @@ export async function runNetwork(
       name: "the record of this node",
       run: (stop: AbortSignal) =>
         keepNodeRecord(replica.part(KINDS_OF_PARTS.nodeRecord).updates(stop), network, {
-          ...{ means, store, signal: stop, log },
+          ...{ means, store, signal: stop, log, peers: options.peers },
+          ...(routing.isNeeded ? { routing: routing.known } : {}),
         }),
     },
     ...sharedTablesParts(followed, netfilter),

@@ -8,6 +8,7 @@ import { Wakeup } from "../../wakeup.ts";
 import { HostChanges } from "./host-change.ts";
 import { KnownRecords, type RecordChanges } from "./known-records.ts";
 import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-record-keeper.ts";
+import type { RoutingAnnotation } from "./routing-annotation.ts";
 
 /** Changes that come within this time after the first are looked at together. */
 const SETTLE_MILLISECONDS = 100;
@@ -15,6 +16,8 @@ const SETTLE_MILLISECONDS = 100;
 export const REFRESH_MILLISECONDS = 15 * 60_000;
 /** While the orchestrator has not assigned the ranges of this node. */
 const INCOMPLETE_MILLISECONDS = 5_000;
+/** How often BIRD and the kernel's keeper are asked. */
+const ROUTING_MILLISECONDS = 5_000;
 const FIRST_RETRY_MILLISECONDS = 500;
 const LAST_RETRY_MILLISECONDS = 30_000;
 
@@ -29,12 +32,15 @@ export interface FollowMeans extends RecordMeans {
   readonly signal: AbortSignal;
   /** Called after a look without a problem. */
   readonly forgetProblems: () => void;
+  /** Absent: nothing is said of routes. */
+  readonly routing?: RoutingAnnotation;
 }
 
 /** Resolves when the updates have ended and the signal is aborted. */
 export async function followNodeRecord(updates: AsyncIterable<RecordUpdate>, means: FollowMeans): Promise<void> {
   const follower = new Follower(means);
-  await Promise.all([follower.followUpdates(updates), follower.followHost(), follower.lookWhenRung()]);
+  const loops = [follower.followUpdates(updates), follower.followHost(), follower.followRouting()];
+  await Promise.all([...loops, follower.lookWhenRung()]);
 }
 
 class Follower {
@@ -69,6 +75,18 @@ class Follower {
       }
       await wait(FIRST_RETRY_MILLISECONDS, signal);
       this.wakeup.notify();
+    }
+  }
+
+  /** It is known on this host alone, and nobody tells when it changes. */
+  async followRouting(): Promise<void> {
+    const { routing, wait, signal } = this.means;
+    while (routing !== undefined && !signal.aborted) {
+      await wait(ROUTING_MILLISECONDS, signal);
+      if (signal.aborted) return;
+      await routing.learn();
+      const { node } = this.records.facts ?? {};
+      if (node !== undefined && routing.isDue(node.metadata.annotations)) this.wakeup.notify();
     }
   }
 

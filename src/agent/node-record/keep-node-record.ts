@@ -11,20 +11,25 @@ import { onceEach } from "../../log/once-each.ts";
 import { POD_MTU_FILE } from "../../routing/pod-mtu.ts";
 import type { AgentMeans } from "../means.ts";
 import type { AgentNetwork } from "../network/agent-network.ts";
+import type { BetweenNodes } from "../node-routes/route-between-nodes.ts";
 import { followNodeRecord, type RecordUpdate } from "./follow-node-record.ts";
 import { OwnOrchestratorNode } from "./own-orchestrator-node.ts";
+import { RoutingAnnotation } from "./routing-annotation.ts";
 
 interface Means {
   readonly means: AgentMeans;
   readonly store: Datastore;
   readonly signal: AbortSignal;
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
+  readonly peers: () => number;
+  /** Absent: there are no routes between nodes. */
+  readonly routing?: BetweenNodes["known"];
 }
 
 export function keepNodeRecord(
   updates: AsyncIterable<RecordUpdate>,
   { node, settings, orchestrator }: AgentNetwork,
-  { means, store, signal, log }: Means,
+  { means, store, signal, log, peers, routing }: Means,
 ): Promise<void> {
   const { kernel, clock, files } = means;
   const { wait } = clock;
@@ -50,6 +55,7 @@ export function keepNodeRecord(
     events: (until) => watchNetwork({ kernel, signal: until, hasNeighbours: () => false }),
     log: (message) => log(message, "INFO"),
     forgetProblems: () => problems.forget(),
+    ...(routing === undefined ? {} : { routing: new RoutingAnnotation({ known: routing, peers, ...clock }) }),
   });
 }
 

@@ -14,6 +14,7 @@ import { findProblems } from "../../ipam/invariants.ts";
 import { allocationsIn } from "../../ipam/leaks/allocations.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import type { OrchestratorNode } from "../../kube/orchestrator-node.ts";
+import { requireOk } from "../../kube/require-ok.ts";
 import type { HostAddress } from "../../linux/rtnetlink/host-addresses.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
@@ -21,6 +22,7 @@ import { resourceKey } from "../../model/keys.ts";
 import { NODE, POOL } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import { ROUTING_STATE_ANNOTATION } from "../../model/routing-state.ts";
 import { vxlanMac } from "../../routing/vxlan-mac.ts";
 import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-record-keeper.ts";
 import { OwnOrchestratorNode } from "./own-orchestrator-node.ts";
@@ -213,6 +215,57 @@ describe("the record of a node", () => {
     for (let round = 0; round < 3; round += 1) await site.look();
 
     expect(store.roundTrips).toBe(before);
+  });
+
+  test("has what the agent says of its routes when it is due, and loses it", async () => {
+    const table = await cluster();
+    const store = openMemory(table);
+    const said = { text: "first" as string | undefined, writes: 0 };
+    const routing: RecordMeans["routing"] = {
+      annotated: (annotations) => {
+        const { [ROUTING_STATE_ANNOTATION]: before, ...others } = annotations ?? {};
+        if (before === said.text) return annotations;
+        return said.text === undefined ? others : { ...others, [ROUTING_STATE_ANNOTATION]: said.text };
+      },
+      written: () => {
+        said.writes += 1;
+      },
+    };
+    const site = agent(table, { store, routing });
+    const stored = async () => (await factsIn(openMemory(table))).node?.metadata.annotations ?? {};
+    await site.look();
+    expect([(await stored())[ROUTING_STATE_ANNOTATION], said.writes]).toEqual(["first", 1]);
+    const [before, logged] = [store.roundTrips, site.logged.length];
+    await site.look();
+    expect(store.roundTrips).toBe(before);
+
+    said.text = undefined;
+    await site.look();
+    expect([Object.keys(await stored()).includes(ROUTING_STATE_ANNOTATION), said.writes]).toEqual([false, 2]);
+    // It is no change of the record to those who read the log.
+    expect(site.logged).toHaveLength(logged);
+  });
+
+  test("is kept right if the agent may not write what it says of its routes", async () => {
+    const table = await cluster();
+    await agent(table).look();
+    const commit = async (): Promise<never> => {
+      requireOk({ status: 403, text: "{}" }, { method: "PATCH", path: "/api/v1/nodes/node-1/status" });
+      throw new Error("it was not refused");
+    };
+    const store = Object.assign(openMemory(table), { commit });
+    let tried = 0;
+    const routing: RecordMeans["routing"] = {
+      annotated: (annotations) => ({ ...annotations, [ROUTING_STATE_ANNOTATION]: "new" }),
+      written: () => {
+        tried += 1;
+      },
+    };
+    const site = agent(table, { store, routing });
+    await site.look();
+
+    expect(tried).toBe(1);
+    expect(site.problems.join()).toContain("Cannot write what is known of routes into the Node");
   });
 
   test("has the addresses and MACs of the tunnels that pools need", async () => {

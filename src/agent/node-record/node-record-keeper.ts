@@ -5,6 +5,7 @@
  *   host, settings ─> addresses ─┐
  *   pools ─> IPAM ─> tunnels ────┼─> the spec that it should have ─> written if it differs from the one that it has
  *   orchestrator ─> pod CIDRs ───┘
+ *   BIRD, keeper of routes ──────> an annotation for people, when it is due (routing-annotation.ts)
  *
  * Nothing is read from the datastore or written to it while nothing changes. A node without a record is left to the
  * registration (src/agent/upkeep/upkeep-part.ts), and one of another machine is not touched.
@@ -14,6 +15,7 @@ import { PluginError } from "../../errors.ts";
 import type { Address, Family } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
+import { isForbidden } from "../../kube/require-ok.ts";
 import type { HostAddress } from "../../linux/rtnetlink/host-addresses.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { NODE } from "../../model/kinds.ts";
@@ -26,6 +28,7 @@ import { kubeletAddresses, nodeAddresses, withNodeAddresses } from "../../routin
 import { nodeLinkMtu, podMtu } from "../../routing/pod-mtu.ts";
 import type { OwnOrchestratorNode } from "./own-orchestrator-node.ts";
 import { withPodCidrs, withTunnels } from "./record-change.ts";
+import type { RoutingAnnotation } from "./routing-annotation.ts";
 import { TunnelAddresses } from "./tunnel-addresses.ts";
 
 export interface RecordMeans {
@@ -45,6 +48,8 @@ export interface RecordMeans {
   /** What is wrong; called with the same text as long as it is. */
   readonly report: (problem: string) => void;
   readonly log: (message: string) => void;
+  /** What the agent says of its routes. Absent: nothing. */
+  readonly routing?: Pick<RoutingAnnotation, "annotated" | "written">;
 }
 
 /** The records that the one of this node is computed from. */
@@ -109,14 +114,34 @@ export class NodeRecordKeeper {
     const isAlone = datastore === "embedded";
     const tunnels = isAlone || facts.hasUnknownPool ? undefined : await this.tunnels.take(record, facts.pools);
     const podCidrs = isAlone ? undefined : await orchestratorNode.podCidrs(record.spec);
-    const change = (before: Spec): Spec => {
+    const change = ({ metadata, spec: before }: Node): Node => {
       const spec = withPodCidrs(addressed(before), podCidrs);
-      return tunnels === undefined ? spec : withTunnels(spec, node, tunnels);
+      return NODE.codec.make(metadata, tunnels === undefined ? spec : withTunnels(spec, node, tunnels));
     };
     // The copy may be older than the record: what that names is not released.
     const releases = tunnels !== undefined && this.tunnels.hasToGiveBack(tunnels);
-    if (releases || !Bun.deepEquals(change(record.spec), record.spec)) await this.write(record, change);
+    if (releases || !Bun.deepEquals(change(record).spec, record.spec)) await this.write(record, change);
     if (tunnels !== undefined) await this.tunnels.giveBack(tunnels);
+    if (this.annotated(record) !== record) await this.writeForPeople(record);
+  }
+
+  /** The Node itself if its annotations are as they should be. */
+  private annotated(record: Node): Node {
+    const { annotations } = record.metadata;
+    const after = this.means.routing?.annotated(annotations) ?? annotations;
+    return after === annotations ? record : { ...record, metadata: { ...record.metadata, annotations: { ...after } } };
+  }
+
+  /** With the role of the plugin alone it cannot be written, and the rest of the record does not depend on it. */
+  private async writeForPeople(record: Node): Promise<void> {
+    const { routing, report } = this.means;
+    try {
+      await this.write(record, (before) => this.annotated(before));
+    } catch (failure) {
+      if (!isForbidden(failure)) throw failure;
+      report(`Cannot write what is known of routes into the Node: ${failure.message}`);
+    }
+    routing?.written();
   }
 
   private async addressed(
@@ -149,7 +174,7 @@ export class NodeRecordKeeper {
     this.own = identity;
   }
 
-  private async write({ metadata }: Node, change: (spec: Spec) => Spec): Promise<void> {
+  private async write({ metadata }: Node, change: (before: Node) => Node): Promise<void> {
     const { node, store, log } = this.means;
     const key = NODE.key({ name: node });
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
@@ -157,11 +182,14 @@ export class NodeRecordKeeper {
       if (entry === undefined) return;
       const before = NODE.codec.read(entry.value, key);
       if (before.metadata.uid !== metadata.uid) return this.joinedAgain();
-      const after = NODE.codec.make(before.metadata, change(before.spec));
-      const value = NODE.codec.write({ ...before, spec: after.spec }, entry.value);
-      if (value === NODE.codec.write(before, entry.value)) return;
+      const after = change(before);
+      if (Bun.deepEquals([after.metadata, after.spec], [before.metadata, before.spec])) return;
+      const value = NODE.codec.write({ ...before, metadata: after.metadata, spec: after.spec }, entry.value);
       const { ok } = await store.commit([{ kind: "update", key, value, revision: entry.revision }]);
-      if (ok) return log(`The record of this node has changed: ${describeChange(before.spec, after.spec)}`);
+      if (!ok) continue;
+      const changed = describeChange(before.spec, after.spec);
+      if (changed !== "") log(`The record of this node has changed: ${changed}`);
+      return;
     }
     throw new PluginError("try-again-later", `Cannot write node ${quoted(node)}: others keep changing it`);
   }

@@ -3,6 +3,7 @@
 import type { Replica } from "../../datastore/replica.ts";
 import { ROUTING_PROBLEMS_FILE, writeProblems } from "../../health/problems-file.ts";
 import { watchNetwork } from "../../linux/rtnetlink/network-monitor.ts";
+import type { KnownRouting } from "../../model/routing-state.ts";
 import { sendsWrongVxlanChecksums } from "../../routing/checksum-release.ts";
 import { blockFacts, FollowedSettings, type RoutedBlockValues, resourceFacts } from "../../routing/inputs.ts";
 import { tunnelName } from "../../routing/next-hop.ts";
@@ -25,6 +26,8 @@ export interface BetweenNodes {
   readonly facts: () => RoutingFacts | undefined;
   /** Whether pods can be started on this node: all routes that they need are set by this agent. */
   readonly arePodsRouted: () => boolean;
+  /** What people should know of sessions, tunnels and routes of this node. `undefined` while it is not known. Never rejects. */
+  readonly known: () => Promise<KnownRouting | undefined>;
   /** Until the signal is aborted. The kernel keeps what it has. */
   readonly run: (signal: AbortSignal) => Promise<void>;
 }
@@ -33,22 +36,35 @@ export function betweenNodes(followed: FollowedNetwork): BetweenNodes {
   const { blocks } = followed;
   const isNeeded = blocks !== undefined;
   let facts: RoutingFacts = { isEnabled: true, routes: 0, peers: 0, problems: 0, appliedAt: undefined };
-  const note = (now: RoutingFacts) => {
-    facts = now;
+  let known: BetweenNodes["known"] = async () => undefined;
+  const noted: Noted = {
+    facts: (now) => {
+      facts = now;
+    },
+    known: (now) => {
+      known = now;
+    },
   };
   return {
     isNeeded,
     facts: () => (isNeeded ? facts : undefined),
     arePodsRouted: () => !isNeeded || arePodsRouted(facts),
+    known: () => known(),
     run: async (signal) => {
-      if (blocks !== undefined) await route({ ...followed, blocks }, note, signal);
+      if (blocks === undefined) return;
+      await route({ ...followed, blocks }, noted, signal).finally(() => noted.known(async () => undefined));
     },
   };
 }
 
+interface Noted {
+  readonly facts: (now: RoutingFacts) => void;
+  readonly known: (now: BetweenNodes["known"]) => void;
+}
+
 async function route(
   { blocks, ...followed }: FollowedNetwork & { readonly blocks: Replica<RoutedBlockValues> },
-  note: (facts: RoutingFacts) => void,
+  noted: Noted,
   signal: AbortSignal,
 ): Promise<void> {
   const { means, network, replica, heard, log } = followed;
@@ -99,9 +115,27 @@ async function route(
     paths?.note(planner.plan);
     const count = planner.plan.problems.length + keeper.problems.size;
     const { isEnabled } = planner;
-    note({ isEnabled, routes: keeper.routeCount, peers: keeper.peerCount, problems: count, appliedAt: elapsed() });
+    noted.facts({
+      isEnabled,
+      routes: keeper.routeCount,
+      peers: keeper.peerCount,
+      problems: count,
+      appliedAt: elapsed(),
+    });
     heard();
   };
+  noted.known(async () => {
+    const ofBgp = isPlanned ? await bgp.known() : undefined;
+    if (ofBgp === undefined) return undefined;
+    // Records of other nodes are not the matter of this one: each of them would repeat what is wrong with one.
+    const broken = hasOtherNodes() ? [...planner.ownProblems, ...keeper.problems] : [];
+    const doubtful = hasOtherNodes() ? (paths?.problems ?? []) : [];
+    const own = [
+      ...broken.map((message) => ({ state: "failed", message }) as const),
+      ...doubtful.map((message) => ({ state: "warning", message }) as const),
+    ];
+    return { ...ofBgp, problems: [...own, ...ofBgp.problems] };
+  });
   const loops = [
     followNetwork([resources(replica, { settings, node }, stop), blocksOf(blocks.updates(stop))], {
       ...{ planner, keeper, applied, wait, report: warn, signal: stop },
