@@ -10,6 +10,8 @@ export interface KubeRequest {
   /** The form of the response; `application/json` if absent. */
   readonly accept?: string;
   readonly signal?: AbortSignal;
+  /** Of the body of the response, after decompression: a larger one throws, and is not read to its end. Absent: any size. */
+  readonly mostBytes?: number;
   /**
    * What to do after an attempt without a response. Absent: try again if it cannot have had an effect, or is a GET.
    * "retry": try again in any case. "once": report it at once.

@@ -172,6 +172,24 @@ describe("KubeClient.request()", () => {
     expect([api.requests.length, elsewhere.requests.length]).toEqual([1, 0]);
   });
 
+  test("reads a response up to the size that the request allows, and no further", async () => {
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const endless = new ReadableStream({
+      pull: (stream) => stream.enqueue(new Uint8Array(65_536).fill(97)),
+      cancel: () => end(),
+    });
+    using api = imitateApi((request) => (request.url.endsWith("/b") ? new Response(endless) : new Response("12345")));
+    await withClient({ apiRoot: api.url }, async (client) => {
+      const failure = await rejectionOf(() => client.request({ ...POD, mostBytes: 100_000 }));
+      expect(failure.message).toContain("the response is larger than 100000 bytes");
+      await ended;
+      const other = { method: "GET", path: "/api/v1/namespaces/a/pods/c" } as const;
+      expect((await client.request({ ...other, mostBytes: 5 })).text).toBe("12345");
+      await expect(client.request({ ...other, mostBytes: 4 })).rejects.toThrow("larger than 4 bytes");
+    });
+    expect(api.requests).toHaveLength(3);
+  });
+
   test("a redirect without a location fails at once too, and so does that of a watch", async () => {
     using api = imitateApi(() => new Response(null, { status: 301 }));
     await withClient({ apiRoot: api.url }, async (client) => {

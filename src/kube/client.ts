@@ -23,6 +23,7 @@ import {
   endedAtOnce,
   failureOfConnection,
   failureOfRedirect,
+  failureOfSize,
   isSilence,
   type KubeFailure,
   unavailable,
@@ -209,7 +210,7 @@ class FetchClient implements KubeClient, KubeLines {
       const attempt = { url, request, signal: retries.nextAttempt(), protocol: this.protocol };
       try {
         response = await this.send(attempt);
-        text = await response.text();
+        text = await textOf(response, request.mostBytes);
       } catch (error) {
         await this.recover(error, attempt, retries);
         continue;
@@ -331,6 +332,18 @@ class FetchClient implements KubeClient, KubeLines {
     const { describeRefused } = await import("./explain.ts");
     return { status: 401, text, credentials: await describeRefused(this.connection, this.means.now()) };
   }
+}
+
+async function textOf(response: Answer, mostBytes: number | undefined): Promise<string> {
+  if (mostBytes === undefined) return response.text();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? empty()) {
+    size += chunk.length;
+    if (size > mostBytes) throw failureOfSize(mostBytes);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 /** A signal that fires when nothing was heard for as long as was last said. */

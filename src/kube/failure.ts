@@ -73,6 +73,13 @@ const REDIRECTED = {
   advice: "check that the address is that of the API server itself, not of a login page or another web server",
 } as const satisfies Diagnosis;
 
+const TOO_LARGE = {
+  stage: "request",
+  effect: "unknown",
+  cure: "repair",
+  advice: "check that the address is that of what was asked for",
+} as const satisfies Diagnosis;
+
 const NOT_KEPT = {
   stage: "request",
   effect: "unknown",
@@ -126,6 +133,11 @@ export function failureOfRedirect({ status, headers }: AnswerHead): KubeFailure 
   const [place = ""] = (headers.get("location") ?? "").split(/[?#]/);
   const target = place === "" ? "another address" : `"${place}"`;
   return new KubeFailure(REDIRECTED, `it redirects to ${target} (${status})`);
+}
+
+/** A response that is larger than the request says. */
+export function failureOfSize(mostBytes: number): KubeFailure {
+  return new KubeFailure(TOO_LARGE, `the response is larger than ${mostBytes} bytes`);
 }
 
 /** A watch that was accepted and then closed. */
