@@ -112,6 +112,9 @@ const INSTALLED = {
   chromium: "chromium",
   pngquant: "pngquant",
 
+  // Evaluates the alert rules.
+  prometheus: "prometheus",
+
   // The shells that completion scripts are tested in.
   zsh: "zsh",
   fish: "fish",

@@ -8,6 +8,7 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { quoted } from "../quote.ts";
 import {
+  ALERTS_VARIABLE,
   CONSOLE_HEALTH_PATH,
   CONSOLE_HEALTH_PORT,
   CONSOLE_PORT,
@@ -66,6 +67,8 @@ Environment:
   HEALTH_PORT       where to serve ${CONSOLE_HEALTH_PATH} by HTTP (default ${CONSOLE_HEALTH_PORT})
   KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT
                     the Kubernetes API, as every pod has it; its certificate authority is that of the pod's account
+  ${ALERTS_VARIABLE}    the Service of a Prometheus, NAMESPACE/SERVICE:PORT: the page shows its alerts of this product to readers
+                    who may get services/proxy there (default: none)
   DATASTORE_TYPE, ETCD_ENDPOINTS and the other variables of ${adminTool} select the datastore
 
   -v           print the version

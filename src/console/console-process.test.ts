@@ -198,9 +198,28 @@ describe("consoleSettings()", () => {
     ["no API", { KUBERNETES_SERVICE_HOST: "" }, "KUBERNETES_SERVICE_HOST"],
     ["the datastore of one host", { DATASTORE_TYPE: "embedded" }, "DATASTORE_TYPE"],
     ["a port that is none", { CONSOLE_PORT: "https" }, "CONSOLE_PORT"],
+    ...[
+      "prometheus:9090",
+      "a/b",
+      "a/b:web",
+      "a/b:0",
+      "a/b:65536",
+      "a/../x:1",
+      "a/b:1/c",
+      "a:b/c:1",
+      "http://a/b:1",
+    ].map((text) => [`the Service ${text}`, { ALERTS_SERVICE: text }, "ALERTS_SERVICE"] as const),
   ])("refuses %s, and says which variable to set", (_title, more, variable) => {
     const failure = thrownBy(() => consoleSettings(environmentOf(more)));
     expect(failure).toMatchObject({ kind: "config-invalid" });
     expect(`${failure.message} ${failure.details}`).toContain(variable);
+  });
+
+  test("asks no Prometheus unless it is named", () => {
+    const alertsOf = (ALERTS_SERVICE: string) => consoleSettings(environmentOf({ ALERTS_SERVICE })).alerts;
+    expect(alertsOf("")).toBeUndefined();
+    expect(alertsOf("monitoring/prometheus-k8s:9090")).toEqual({
+      ...{ namespace: "monitoring", service: "prometheus-k8s", port: 9090 },
+    });
   });
 });

@@ -16,7 +16,10 @@ import { identity } from "../identity.ts";
 import type { KubeClient, KubeLines } from "../kube/api.ts";
 import { serverFromEnvironment } from "../kube/server-from-environment.ts";
 import { onceEach } from "../log/once-each.ts";
+import { OBJECT_NAME } from "../model/installation/console.ts";
+import { quoted } from "../quote.ts";
 import {
+  ALERTS_VARIABLE,
   CONSOLE_HEALTH_PATH,
   CONSOLE_HEALTH_PORT,
   CONSOLE_PORT,
@@ -29,6 +32,7 @@ import { CertificateFiles, type ServedCertificate } from "./server/certificate-f
 import { ConsoleServer } from "./server/console-server.ts";
 import type { PageFiles } from "./server/page-files.ts";
 import { LOOPBACK_NAMES } from "./server/request-checks.ts";
+import type { AlertsService } from "./source/ask-prometheus.ts";
 import { clusterSources } from "./source/cluster-source.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -96,13 +100,14 @@ interface ServerNeeds {
 
 function serverOf(
   { page, openClient, now, clock, timers, log }: ConsoleProcess,
-  { apiRoot }: ConsoleSettings,
+  { apiRoot, alerts }: ConsoleSettings,
   { etcd, hosts }: ServerNeeds,
 ): ConsoleServer {
   const openSource = clusterSources({
     ...{ version: VERSION, server: { apiRoot }, openClient, now, uuid: () => crypto.randomUUID() },
     wait: (milliseconds) => clock.wait(milliseconds, NEVER),
     ...(etcd === undefined ? {} : { etcd }),
+    ...(alerts === undefined ? {} : { alerts, timers }),
   });
   return new ConsoleServer({
     ...{ page, openSource, clock, timers, log, now: () => now().getTime() },
@@ -121,6 +126,8 @@ export interface ConsoleSettings {
   readonly certificateFile: string;
   readonly keyFile: string;
   readonly apiRoot: string;
+  /** Absent: no alerts are shown. */
+  readonly alerts?: AlertsService;
   readonly datastore: Extract<DatastoreSettings, { kind: "etcd" | "orchestrator" }>;
 }
 
@@ -142,5 +149,21 @@ export function consoleSettings(environment: Environment): ConsoleSettings {
     certificateFile: environment["TLS_CERT_FILE"] || `${CONSOLE_TLS_MOUNT}/tls.crt`,
     keyFile: environment["TLS_KEY_FILE"] || `${CONSOLE_TLS_MOUNT}/tls.key`,
     ...{ apiRoot, datastore },
+    ...alertsIn(environment[ALERTS_VARIABLE] ?? ""),
   };
+}
+
+function alertsIn(text: string): Pick<ConsoleSettings, "alerts"> {
+  if (text === "") return {};
+  const [, namespace = "", service = "", digits = ""] = /^([^/]*)\/([^:]*):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  const isNamed = [namespace, service].every((name) => OBJECT_NAME.test(name));
+  if (isNamed && port >= 1 && port <= 65_535) return { alerts: { namespace, service, port } };
+  throw new PluginError(
+    "config-invalid",
+    `Cannot serve the console: ${ALERTS_VARIABLE} ${quoted(text)} is not a Service`,
+    {
+      details: "use NAMESPACE/SERVICE:PORT of a Prometheus, for example monitoring/prometheus:9090",
+    },
+  );
 }

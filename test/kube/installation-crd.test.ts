@@ -102,6 +102,8 @@ describe("an Installation on the API server", () => {
               `spec.console.hosts[3]: Invalid value: "${host}": is not a host name or address`,
             ] as const,
         ),
+        [{ console: { alerts: { service: "a.b" } } }, "is not the name of a Service; use lower-case letters"],
+        [{ console: { alerts: { port: 0 } } }, "is not a port; use a whole number from 1 to 65535"],
         [{ datastore: { type: "Consul" } }, 'spec.datastore.type: Unsupported value: "Consul"'],
         [network({ linuxDataplane: "BPF" }), 'is not supported: policy is enforced with nftables; use "Nftables"'],
         [network({ sysctl: [{ key: "a", value: "b" }] }), `spec.${NETWORK_FIELD}.sysctl: Invalid value: `],

@@ -29,7 +29,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   console: example({ console: { mode: "Enabled", hosts: ["console.example.org", "192.0.2.7"] } }),
   "console-with-etcd": example(
     {
-      console: { mode: "Enabled" },
+      console: { mode: "Enabled", alerts: { namespace: "monitoring", service: "prometheus" } },
       datastore: { type: "Etcd", etcd: { endpoints: ["https://10.0.0.1:2379"], secretName: "etcd-client" } },
       controlPlaneTolerations: [{ key: "dedicated", operator: "Exists" }],
       imagePullSecrets: [{ name: "mirror" }],

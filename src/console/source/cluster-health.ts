@@ -8,6 +8,8 @@ import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { isUnfinished, type Ledger } from "../../upgrade/engine/ledger.ts";
 import type { Health, HealthNode, HealthPart, State, UpgradeProgress } from "../api/health.ts";
+import type { KnownAlerts } from "./ask-prometheus.ts";
+import { alertsByNode, alertsPart } from "./firing-alerts.ts";
 import { bgpWords, gravest, gravestFirst, problemOf, tunnelWords } from "./health-words.ts";
 
 export interface IpamState {
@@ -24,24 +26,32 @@ export interface ClusterHealthFacts {
   readonly ipam?: IpamState | "too many";
   /** Absent: there is none, or the reader may not see it. */
   readonly upgrade?: UpgradeFacts;
+  /** Absent: no Prometheus is asked. */
+  readonly alerts?: KnownAlerts;
   /** What else the reader may not see, in words. */
   readonly hidden: readonly string[];
   readonly now: Date;
 }
 
-export function clusterHealth({ status, ipam, upgrade, hidden, now }: ClusterHealthFacts): Health {
+export function clusterHealth({ status, ipam, upgrade, alerts, hidden, now }: ClusterHealthFacts): Health {
   const at = now.getTime();
   const findings = [...clusterFindings(status).filter(isAboutCluster), ...ipamFindings(ipam)];
-  const nodes = nodesOf(status, findings, at);
+  const firing = alertsByNode(alerts?.found, nodeStates(status));
+  const nodes = nodesOf(status, { findings, firing, at });
   const names = new Set(nodes.map(({ name }) => `node ${name}`));
-  const problems = findings.filter(({ subject }) => !names.has(subject)).map((finding) => problemOf(finding));
-  const parts = [...componentParts(status, at), ...recordParts(status, ipam, at)];
+  const ofCluster = findings.filter(({ subject }) => !names.has(subject)).map((finding) => problemOf(finding));
+  const problems = [...ofCluster, ...(firing.get(undefined) ?? [])];
+  const parts = [
+    ...componentParts(status, at),
+    ...recordParts(status, ipam, at),
+    ...(alerts === undefined ? [] : alertsPart(alerts.found, alerts.at)),
+  ];
   const progress = upgrade?.ledger && progressOf(upgrade.ledger, upgrade, now);
   const states = [...parts, ...nodes, ...problems].map(({ state }) => state);
   return {
     ...{ at, state: gravest(states), parts, nodes: [...nodes], problems: [...gravestFirst(problems)] },
     ...(progress === undefined ? {} : { upgrade: progress }),
-    hidden: [...new Set([...unseenTexts(status), ...hidden])].toSorted(),
+    hidden: [...new Set([...unseenTexts(status), ...hidden, ...hiddenAlerts(alerts)])].toSorted(),
   };
 }
 
@@ -62,6 +72,10 @@ const UNSEEN: Readonly<Record<StatusPart, string>> = {
 
 function unseenTexts({ unseen = new Set() }: StatusFacts): readonly string[] {
   return [...unseen].map((part) => UNSEEN[part]);
+}
+
+function hiddenAlerts(alerts: KnownAlerts | undefined): readonly string[] {
+  return alerts?.found.kind === "hidden" ? [alerts.found.what] : [];
 }
 
 const COMPONENT_STATES: Readonly<Record<string, State>> = {
@@ -121,18 +135,25 @@ function ipamFindings(ipam: ClusterHealthFacts["ipam"]): readonly StatusFinding[
   return [{ state, subject: "address records", message, remedy: `${identity.adminTool} ipam check` }];
 }
 
-function nodesOf(status: StatusFacts, findings: readonly StatusFinding[], at: number): readonly HealthNode[] {
+interface NodeProblems {
+  readonly findings: readonly StatusFinding[];
+  readonly firing: ReturnType<typeof alertsByNode>;
+  readonly at: number;
+}
+
+function nodesOf(status: StatusFacts, { findings, firing, at }: NodeProblems): readonly HealthNode[] {
   const records = new Map(status.datastore.nodes?.map((node) => [node.metadata.name, node]));
   const found = Map.groupBy(findings, ({ subject }) => subject);
   const heard = new Map(status.nodes.map(({ name, isReady, heardAt }) => [name, isReady ? at : (heardAt ?? at)]));
   const seesAgents = status.agents !== undefined && status.unseen?.has("agent pods") !== true;
   return nodeStates(status).map(({ name, isReady, agent, version, addresses }) => {
     const record = records.get(name);
-    const problems = (found.get(`node ${name}`) ?? []).map((finding) => problemOf(finding, { withoutSubject: true }));
-    const own = isReady ? (seesAgents ? "ok" : "unknown") : "failed";
+    const own = (found.get(`node ${name}`) ?? []).map((finding) => problemOf(finding, { withoutSubject: true }));
+    const problems = [...own, ...(firing.get(name) ?? [])];
+    const ready = isReady ? (seesAgents ? "ok" : "unknown") : "failed";
     return {
       ...{ name, version: version === "unknown" ? "" : version, addresses: [...addresses] },
-      state: problems.length === 0 ? own : gravest(problems.map(({ state }) => state)),
+      state: problems.length === 0 ? ready : gravest(problems.map(({ state }) => state)),
       agent: seesAgents ? agent : "",
       tunnel: record === undefined ? "" : tunnelWords(record),
       bgp: record === undefined ? "" : bgpWords(record),

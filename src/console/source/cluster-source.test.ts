@@ -14,9 +14,10 @@ import { openKube } from "../../datastore/kube/open.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { alertGroups } from "../../release/alerts.ts";
 import { healthSchema } from "../api/health.ts";
 import { TokenRefused } from "../source.ts";
-import { clusterSources } from "./cluster-source.ts";
+import { type ClusterSourceMeans, clusterSources } from "./cluster-source.ts";
 
 const { systemNamespace: SYSTEM, nodeAgent, controllers, operator, product } = identity;
 const NOW = new Date("2026-01-02T03:04:05Z");
@@ -85,7 +86,9 @@ function reader(...rules: readonly Rule[]): Role {
 
 const ADMIN: Role = { user: "admin", rules: EVERYTHING };
 
-function open(readers: ReadersCluster, token = "reader", more: { readonly etcd?: ReturnType<typeof openMemory> } = {}) {
+type More = Partial<Pick<ClusterSourceMeans, "etcd" | "alerts">>;
+
+function open(readers: Pick<ReadersCluster, "openClient">, token = "reader", more: More = {}) {
   const { openClient } = readers;
   const means = {
     version: "v1.0.0",
@@ -212,6 +215,68 @@ describe("health", () => {
     expect(JSON.stringify(health)).not.toContain("blue");
     const all = await open(await cluster({ reader: ADMIN }), "reader", { etcd });
     expect((await all.health(signal)).parts.map(({ detail }) => detail)).toContain("1 pool, 0 in use");
+  });
+});
+
+describe("alerts", () => {
+  const SERVICE = { namespace: "monitoring", service: "prometheus", port: 9090 };
+  const rules = alertGroups(identity).flatMap((group) => group.rules);
+  const [full, overdue] = ["PoolFull", "AddressesOverdue"].map(
+    (suffix) => rules.find(({ alert }) => alert.endsWith(suffix))?.alert ?? expect.unreachable(),
+  );
+  const firing = [
+    { labels: { alertname: full }, state: "firing" },
+    { labels: { alertname: overdue, node: "two" }, state: "firing" },
+  ];
+
+  /** The proxy of the API server refuses as for any other resource; otherwise Prometheus answers. */
+  async function withPrometheus(role: Role) {
+    const readers = await cluster({ reader: role });
+    const openClient: ReadersCluster["openClient"] = async (access) => {
+      const client = await readers.openClient(access);
+      const request: typeof client.request = async (asked) => {
+        const response = await client.request(asked);
+        if (!asked.path.includes("/proxy/") || response.status === 403) return response;
+        return { status: 200, text: JSON.stringify({ status: "success", data: { alerts: firing } }) };
+      };
+      return { ...client, request };
+    };
+    const asked = () => readers.requests.filter((line) => line.includes("/proxy/"));
+    return { openClient, asked, roles: readers.roles };
+  }
+
+  test("are with the node that they are about, or with the cluster, and count for the state", async () => {
+    const site = await withPrometheus(ADMIN);
+    const health = await (await open(site, "reader", { alerts: SERVICE })).health(signal);
+
+    expect(v.parse(healthSchema, health)).toEqual(health);
+    expect([health.state, health.parts.at(-1)]).toMatchObject(["failed", { name: "alerts", detail: "2 alerts" }]);
+    expect(health.problems.map(({ message }) => message)).toEqual([`Prometheus alert ${full}`]);
+    expect(health.nodes.map(({ name, state, problems }) => [name, state, problems.length])).toEqual([
+      ["one", "ok", 0],
+      ["two", "warning", 1],
+    ]);
+  });
+
+  test("are not asked for if no Prometheus is named", async () => {
+    const site = await withPrometheus(ADMIN);
+    const { parts, hidden } = await (await open(site)).health(signal);
+
+    expect([parts.some(({ name }) => name === "alerts"), hidden, site.asked()]).toEqual([false, [], []]);
+  });
+
+  test("are gone as soon as the rights are those of a reader who may not ask", async () => {
+    const site = await withPrometheus(ADMIN);
+    const source = await open(site, "reader", { alerts: SERVICE });
+    await source.rights(signal);
+    await source.health(signal);
+    site.roles.set("reader", reader({ resources: ["nodes"] }));
+    await source.rights(signal);
+    const health = await source.health(signal);
+
+    expect(health.hidden).toContain("alerts of Prometheus (get of services/proxy in monitoring)");
+    expect(JSON.stringify(health)).not.toContain("Prometheus alert");
+    expect(site.asked()).toHaveLength(2);
   });
 });
 

@@ -24,12 +24,13 @@ import type { KubeClient, KubeLines } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { isForbidden, statusOfRefusal } from "../../kube/require-ok.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { unlessAborted } from "../../timers.ts";
+import { type Timers, unlessAborted } from "../../timers.ts";
 import type { AddressDetail, PoolMapAnswer, Pools } from "../api/addresses.ts";
 import type { Health } from "../api/health.ts";
 import type { AppliedDraft, PolicyDraft } from "../api/policy-draft.ts";
 import { type ConsoleSource, type OpenSource, TokenRefused } from "../source.ts";
 import type { NameSight } from "./address-map.ts";
+import { type AlertsService, AskedPrometheus } from "./ask-prometheus.ts";
 import { clusterHealth, type IpamState } from "./cluster-health.ts";
 import { applyPolicyDraft, type DraftMeans, readPolicyDraft } from "./flow-draft.ts";
 import { type AddressMeans, readAddress, readPoolMap, readPools } from "./read-addresses.ts";
@@ -44,6 +45,9 @@ export interface ClusterSourceMeans extends Pick<Clock, "now" | "wait" | "uuid">
   openClient(access: KubeAccess): Promise<KubeClient & KubeLines>;
   /** Of a cluster with etcd as its datastore: what all readers share. Absent: the datastore is Kubernetes. */
   readonly etcd?: Datastore;
+  /** The Service of a Prometheus, whose alerts are shown to who may ask it. */
+  readonly alerts?: AlertsService;
+  readonly timers?: Timers;
   /** With more addresses in use, leaks are not searched for. */
   readonly mostSearched?: number;
 }
@@ -86,6 +90,7 @@ class ClusterSource implements ConsoleSource {
   /** Addresses in use, when they were counted last. */
   private used: number | undefined;
   private searching: Promise<FoundIpam | undefined> | undefined;
+  private readonly prometheus: AskedPrometheus | undefined;
 
   private constructor(
     private readonly means: ClusterSourceMeans,
@@ -94,6 +99,7 @@ class ClusterSource implements ConsoleSource {
     private readonly access: StoreAccess,
   ) {
     this.readerRights = new ReaderRights(client, reader, means.now);
+    if (means.alerts !== undefined) this.prometheus = new AskedPrometheus({ ...means, client, service: means.alerts });
   }
 
   static async open(means: ClusterSourceMeans, client: KubeClient & KubeLines, reader: Reader): Promise<ClusterSource> {
@@ -120,7 +126,10 @@ class ClusterSource implements ConsoleSource {
     this.lost += await unlessAborted(this.readerRights.lostIn(rights), signal);
     const text = JSON.stringify([reader, allowed, namespaces, this.lost]);
     // What was found for other rights may be more than these show.
-    if (this.lastRights !== text) [this.ipam, this.used] = [undefined, undefined];
+    if (this.lastRights !== text) {
+      [this.ipam, this.used] = [undefined, undefined];
+      this.prometheus?.forget();
+    }
     this.readerRights = rights;
     this.lastRights = text;
     return text;
@@ -131,8 +140,13 @@ class ClusterSource implements ConsoleSource {
     const store = this.visible();
     const objects = clusterObjects(this.client, signal);
     const unseen = new Set<StatusPart>();
-    const [datastore, upgrade, ipam] = await unlessAborted(
-      Promise.all([this.datastoreState(store), this.upgradeIfSeen(objects), this.ipamState()]),
+    const [datastore, upgrade, ipam, alerts] = await unlessAborted(
+      Promise.all([
+        this.datastoreState(store),
+        this.upgradeIfSeen(objects),
+        this.ipamState(),
+        this.prometheus?.alerts(),
+      ]),
       signal,
     );
     if (store.hidden.some((text) => text === POOLS_TEXT || text === BLOCKS_TEXT)) unseen.add("pools");
@@ -141,6 +155,7 @@ class ClusterSource implements ConsoleSource {
       ...{ status, now: means.now() },
       ...(typeof ipam === "object" || ipam === "too many" ? { ipam } : {}),
       ...(upgrade === undefined ? {} : { upgrade }),
+      ...(alerts === undefined ? {} : { alerts }),
       hidden: [...store.hidden, ...(upgrade === undefined ? ["the progress of upgrades"] : [])],
     });
   }

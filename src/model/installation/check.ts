@@ -2,7 +2,7 @@
 import { checkRefused } from "../bgp-fields.ts";
 import type { Problem } from "../problem.ts";
 import { cniProblems } from "./cni.ts";
-import { type DeclaredConsole, isHost, NOT_A_HOST } from "./console.ts";
+import { ALERTS_MESSAGES, type DeclaredConsole, isHost, NOT_A_HOST } from "./console.ts";
 import { DATASTORE_MESSAGES, type DeclaredDatastore } from "./datastore.ts";
 import { NETWORK_FIELD } from "./names.ts";
 import {
@@ -45,10 +45,17 @@ function checkDatastore({ type = "Kubernetes", etcd }: DeclaredDatastore): reado
 }
 
 /** The pattern of the schema lets pass what looks like an address and is none. */
-function checkConsole({ hosts = [] }: DeclaredConsole): readonly Problem[] {
-  return hosts.flatMap((value, index) =>
-    isHost(value) ? [] : [{ path: `spec.console.hosts[${index}]`, value, message: NOT_A_HOST }],
-  );
+function checkConsole({ hosts = [], alerts }: DeclaredConsole): readonly Problem[] {
+  return [
+    ...hosts.flatMap((value, index) =>
+      isHost(value) ? [] : [{ path: `spec.console.hosts[${index}]`, value, message: NOT_A_HOST }],
+    ),
+    ...(["namespace", "service"] as const).flatMap((field) =>
+      alerts === undefined || alerts[field] !== undefined
+        ? []
+        : [{ path: `spec.console.alerts.${field}`, value: undefined, message: ALERTS_MESSAGES[field] }],
+    ),
+  ];
 }
 
 const OS_LABEL = "kubernetes.io/os";

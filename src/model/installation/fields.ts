@@ -16,6 +16,8 @@ export function wholeNumber(message: string, minimum: number, maximum: number) {
   return v.pipe(v.number(), v.integer(message), v.minValue(minimum, message), v.maxValue(maximum, message));
 }
 
+export const portField = wholeNumber("is not a port; use a whole number from 1 to 65535", 1, 65_535);
+
 /** Of the orchestrator's own types, which its API server checks when the object is applied. */
 export const anyObjectField = v.looseObject({});
 

@@ -14,6 +14,7 @@ import {
   anyText,
   nodeSelectorField,
   onlyValues,
+  portField,
   resourcesField,
   tolerationField,
   wholeNumber,
@@ -35,7 +36,6 @@ const NOT_A_REGISTRY =
   'is not a registry; use a host with an optional port and path, for example "registry.example.org/"';
 const NOT_A_PATH = 'is not part of an image name; use lower-case letters, digits, ".", "_", "-" and "/"';
 const NOT_A_PREFIX = 'is not part of an image name; use lower-case letters, digits, ".", "_" and "-"';
-const NOT_A_PORT = "is not a port; use a whole number from 1 to 65535";
 const NOT_REPLICAS = "is not a number of replicas; use a whole number of at least 1";
 const NO_FLEX_VOLUMES = `is not supported: ${title} has a CSI driver, not a FlexVolume; use "None" or remove it`;
 const NOT_A_KUBELET =
@@ -71,7 +71,7 @@ const workloadFields = {
   controlPlaneNodeSelector: v.exactOptional(nodeSelectorField),
   controlPlaneTolerations: v.exactOptional(v.array(tolerationField)),
   controlPlaneReplicas: v.exactOptional(wholeNumber(NOT_REPLICAS, 1, 100)),
-  nodeMetricsPort: v.exactOptional(wholeNumber(NOT_A_PORT, 1, 65_535)),
+  nodeMetricsPort: v.exactOptional(portField),
   nodeUpdateStrategy: v.exactOptional(
     v.object({
       type: v.exactOptional(

@@ -205,6 +205,14 @@ describe("completeInstallation()", () => {
     [{}, { mode: "Disabled", hosts: [] }],
     [{ console: { hosts: ["fd00::7"] } }, { mode: "Disabled", hosts: ["fd00::7"] }],
     [{ console: { mode: "Enabled" } }, { mode: "Enabled", hosts: [] }],
+    [
+      { console: { alerts: { namespace: "monitoring", service: "prometheus" } } },
+      { mode: "Disabled", hosts: [], alerts: { namespace: "monitoring", service: "prometheus", port: 9090 } },
+    ],
+    [
+      { console: { alerts: { namespace: "monitoring", service: "thanos", port: 10902 } } },
+      { mode: "Disabled", hosts: [], alerts: { namespace: "monitoring", service: "thanos", port: 10902 } },
+    ],
   ])("has a console only if it is switched on: %p", (spec, expected) => {
     expect(accepted(completeSpec(spec)).installation.console as unknown).toEqual(expected);
   });

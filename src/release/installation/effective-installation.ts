@@ -22,6 +22,8 @@ export interface EffectiveInstallation {
     readonly mode: "Enabled" | "Disabled";
     /** Host names and addresses, in addition to those of its Service. */
     readonly hosts: readonly string[];
+    /** The Service of a Prometheus. Absent: the console shows no alerts. */
+    readonly alerts?: { readonly namespace: string; readonly service: string; readonly port: number };
   };
   /** The directory of the kubelet, where the node agent serves its CSI driver. Absent: it does not. */
   readonly kubeletDirectory?: string;

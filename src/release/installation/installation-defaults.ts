@@ -5,6 +5,7 @@ import { identity } from "../../identity.ts";
 import { ADMISSION_GROUPS } from "../../model/installation/admission.ts";
 import { HOST_LOCAL, OWN_TYPE } from "../../model/installation/choices.ts";
 import { type DeclaredCni, mergedCni } from "../../model/installation/cni.ts";
+import { ALERTS_PORT, type DeclaredConsole } from "../../model/installation/console.ts";
 import type { DeclaredFlows } from "../../model/installation/flows.ts";
 import type { DeclaredDetection, DeclaredNetwork } from "../../model/installation/network.ts";
 import type { InstallationSpec } from "../../model/installation/spec.ts";
@@ -48,13 +49,18 @@ export function withDefaults(spec: InstallationSpec, facts: ClusterFacts): Compl
     kubeletVolumePluginPath: spec.kubeletVolumePluginPath ?? DEFAULT_KUBELET_DIRECTORY,
     admissionPolicies: { ...enabledPolicies(), ...spec.admissionPolicies },
     flows: { mode: "Disabled", ...spec.flows },
-    console: { mode: "Disabled", ...spec.console },
+    console: withAlertsPort({ mode: "Disabled", ...spec.console }),
     controlPlaneReplicas: spec.controlPlaneReplicas ?? 2,
     nodeUpdateStrategy: {
       type: spec.nodeUpdateStrategy?.type ?? "RollingUpdate",
       rollingUpdate: { maxUnavailable: spec.nodeUpdateStrategy?.rollingUpdate?.maxUnavailable ?? 1 },
     },
   };
+}
+
+function withAlertsPort(declared: DeclaredConsole): DeclaredConsole {
+  const { alerts } = declared;
+  return alerts === undefined ? declared : { ...declared, alerts: { port: ALERTS_PORT, ...alerts } };
 }
 
 function enabledPolicies() {

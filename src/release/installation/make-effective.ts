@@ -3,6 +3,7 @@
 import { INSTALLED_LOG_FILE } from "../../config/installed-network-list.ts";
 import { identity } from "../../identity.ts";
 import { HOST_LOCAL } from "../../model/installation/choices.ts";
+import { ALERTS_PORT, type DeclaredConsole } from "../../model/installation/console.ts";
 import { megabytesOf, NO_LOG_FILE } from "../../model/installation/logging.ts";
 import { type InstallationSpec, USE_DEFAULT } from "../../model/installation/spec.ts";
 import type { DeclaredWorkload } from "../../model/installation/workload.ts";
@@ -32,7 +33,7 @@ export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation
     },
     network: networkOf(spec.network),
     flows: { ...spec.flows, mode: spec.flows.mode ?? "Disabled" },
-    console: { mode: spec.console?.mode ?? "Disabled", hosts: spec.console?.hosts ?? [] },
+    console: consoleOf(spec.console ?? {}),
     ...kubeletDirectory(spec.kubeletVolumePluginPath),
     logging: {
       level: LEVELS[cni.logSeverity ?? "Info"],
@@ -57,6 +58,12 @@ export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation
       controllers: overrideOf(spec.controllersDeployment, componentResources(spec, "KubeControllers")),
     },
   };
+}
+
+function consoleOf({ mode = "Disabled", hosts = [], alerts }: DeclaredConsole): EffectiveInstallation["console"] {
+  const { namespace, service, port = ALERTS_PORT } = alerts ?? {};
+  const isComplete = namespace !== undefined && service !== undefined;
+  return { mode, hosts, ...(isComplete ? { alerts: { namespace, service, port } } : {}) };
 }
 
 function admissionPolicies(declared: NonNullable<InstallationSpec["admissionPolicies"]>) {

@@ -63,6 +63,28 @@ const CASES: readonly Case[] = [
       `spec.console.hosts[1]: ${JSON.stringify(host)} is not a host name or address; use lower-case letters`,
     ],
   ),
+  [
+    { console: { alerts: { service: "prometheus" } } },
+    'spec.console.alerts.namespace: is missing; set the namespace of the Service of Prometheus, for example "monitoring"',
+  ],
+  [
+    { console: { alerts: { namespace: "monitoring" } } },
+    'spec.console.alerts.service: is missing; set the name of the Service of Prometheus, for example "prometheus"',
+  ],
+  [
+    { console: { alerts: { namespace: "Monitoring", service: "prometheus" } } },
+    'spec.console.alerts.namespace: "Monitoring" is not the name of a namespace; use lower-case letters',
+  ],
+  ...["prometheus.monitoring", "prometheus:9090", "https://prometheus", "a/../b", "", "a".repeat(64)].map(
+    (service): Case => [
+      { console: { alerts: { namespace: "monitoring", service } } },
+      `spec.console.alerts.service: ${JSON.stringify(service)} is not the name of a Service; use lower-case letters`,
+    ],
+  ),
+  [
+    { console: { alerts: { namespace: "monitoring", service: "prometheus", port: 70_000 } } },
+    "spec.console.alerts.port: 70000 is not a port; use a whole number from 1 to 65535",
+  ],
   [{ datastore: { type: "Consul" } }, 'spec.datastore.type: "Consul" is not allowed; use "Kubernetes", "Etcd"'],
   [{ datastore: { type: "Etcd" } }, 'spec.datastore.type: "Etcd" has no endpoints; set spec.datastore.etcd.endpoints'],
   [

@@ -136,6 +136,9 @@ describe("the manifests", () => {
       expect(subjects).toEqual([[{ kind: "ServiceAccount", name: identity.controllers, namespace: "kube-system" }]]);
       const deployment = JSON.stringify(objects.find(({ kind }) => kind === "Deployment"));
       expect(deployment.includes(`"key":"etcd_endpoints"`)).toBe(datastore === "etcd");
+      expect(deployment).toContain(
+        `{"name":"ALERTS_SERVICE","valueFrom":{"configMapKeyRef":{"name":"${settings?.metadata.name}","key":"alerts","optional":true}}}`,
+      );
     }
   });
 

@@ -15,6 +15,7 @@ import { componentObjects } from "../workloads/components.ts";
 import { consoleObjects } from "../workloads/console.ts";
 import { flowApiObjects } from "../workloads/flow-api.ts";
 import {
+  ALERTS_VARIABLE,
   API_ENDPOINT_CONFIG_MAP,
   CONSOLE,
   CONSOLE_VARIABLE,
@@ -70,6 +71,8 @@ export function uninstallObjects(version: string): readonly KubeObject[] {
 const FLOWS_SETTINGS = `${FLOWS}-settings`;
 /** Of both switches. */
 const SETTING_MODE = "mode";
+/** Of the console: `NAMESPACE/SERVICE:PORT`. */
+const SETTING_ALERTS = "alerts";
 
 /** The API of flows, beside any of the manifests. */
 export function flowObjects(): readonly KubeObject[] {
@@ -152,7 +155,11 @@ function planOf(variant: ManifestVariant, version: string): RenderPlan {
       ],
       rules: furtherRules(variant),
     },
-    controllers: [switchFrom(FLOWS_VARIABLE, FLOWS_SETTINGS), switchFrom(CONSOLE_VARIABLE, CONSOLE_SETTINGS)],
+    controllers: [
+      fromOptional(FLOWS_VARIABLE, FLOWS_SETTINGS, SETTING_MODE),
+      fromOptional(CONSOLE_VARIABLE, CONSOLE_SETTINGS, SETTING_MODE),
+    ],
+    console: [fromOptional(ALERTS_VARIABLE, CONSOLE_SETTINGS, SETTING_ALERTS)],
     environmentFrom: [{ configMapRef: { name: API_ENDPOINT_CONFIG_MAP, optional: true } }],
   };
 }
@@ -170,8 +177,8 @@ const ETCD_FILES = [
   ["ETCD_KEY_FILE", "etcd_key"],
 ] as const;
 
-function switchFrom(name: string, settings: string): EnvironmentVariable {
-  return { name, valueFrom: { configMapKeyRef: { name: settings, key: SETTING_MODE, optional: true } } };
+function fromOptional(name: string, settings: string, key: string): EnvironmentVariable {
+  return { name, valueFrom: { configMapKeyRef: { name: settings, key, optional: true } } };
 }
 
 function fromSetting(name: string, key: string): EnvironmentVariable {

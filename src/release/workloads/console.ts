@@ -108,6 +108,7 @@ function container(plan: RenderPlan, volumes: readonly Volume[]) {
       { name: "HEALTH_PORT", value: String(CONSOLE_HEALTH_PORT) },
       { name: "TLS_CERT_FILE", value: `${CONSOLE_TLS_MOUNT}/${TLS_KEYS.certificate}` },
       { name: "TLS_KEY_FILE", value: `${CONSOLE_TLS_MOUNT}/${TLS_KEYS.key}` },
+      ...plan.console,
       ...apiEndpoint(plan),
     ],
     ports: [{ name: "https", containerPort: CONSOLE_PORT, protocol: "TCP" }],

@@ -51,6 +51,8 @@ export const CONSOLE_HEALTH_PATH = "/healthz";
 export const CONSOLE_TLS_MOUNT = `/etc/${CONSOLE}-tls`;
 /** Variable of the controllers, which make the certificate: "Enabled" or "Disabled". */
 export const CONSOLE_VARIABLE = "CONSOLE";
+/** Tells the console the Service of a Prometheus: `NAMESPACE/SERVICE:PORT`. */
+export const ALERTS_VARIABLE = "ALERTS_SERVICE";
 /** Annotation of its Service: further names and addresses for the certificate, separated by commas. */
 export const CONSOLE_HOSTS = `${OPERATOR_API.group}/console-hosts`;
 

@@ -12,11 +12,11 @@ import { MANAGED_BY } from "../managed-by-label.ts";
 import { OPERATOR_ACCOUNT, OPERATOR_SECRETS_ROLE } from "../roles/operator-rules.ts";
 import { clusterRoleInNamespace } from "../roles/role-objects.ts";
 import { componentObjects } from "./components.ts";
-import { CONSOLE_VARIABLE, ETCD_SECRETS_MOUNT, FLOWS_VARIABLE } from "./names.ts";
+import { ALERTS_VARIABLE, CONSOLE_VARIABLE, ETCD_SECRETS_MOUNT, FLOWS_VARIABLE } from "./names.ts";
 import { namespaceObject } from "./namespace.ts";
 import { nodeAgentConfiguration } from "./node-agent-configuration.ts";
 import { uninstallDaemonSet } from "./node-daemon-set.ts";
-import { type EtcdAccess, type RenderPlan, withLabels } from "./render-plan.ts";
+import { type EnvironmentVariable, type EtcdAccess, type RenderPlan, withLabels } from "./render-plan.ts";
 
 export interface Rendered {
   /** In the order of application. */
@@ -52,8 +52,15 @@ function planOf(installation: EffectiveInstallation, facts: ClusterFacts): Rende
       ...(installation.flows.mode === "Enabled" ? [{ name: FLOWS_VARIABLE, value: "Enabled" }] : []),
       ...(installation.console.mode === "Enabled" ? [{ name: CONSOLE_VARIABLE, value: "Enabled" }] : []),
     ],
+    console: alertsVariable(installation.console.alerts),
     environmentFrom: [],
   };
+}
+
+function alertsVariable(alerts: EffectiveInstallation["console"]["alerts"]): readonly EnvironmentVariable[] {
+  if (alerts === undefined) return [];
+  const { namespace, service, port } = alerts;
+  return [{ name: ALERTS_VARIABLE, value: `${namespace}/${service}:${port}` }];
 }
 
 const ETCD_FILES = [

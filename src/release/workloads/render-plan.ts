@@ -32,6 +32,8 @@ export interface RenderPlan {
   };
   /** What the controllers do besides: they serve the API of flows, and keep the certificate of the console. */
   readonly controllers: readonly EnvironmentVariable[];
+  /** Of the console: which Prometheus it asks. */
+  readonly console: readonly EnvironmentVariable[];
   /** `envFrom` of every container. */
   readonly environmentFrom: readonly object[];
 }

@@ -1,6 +1,7 @@
 /** What the fields of an Installation mean. */
 import { INSTALLED_LOG_FILE } from "../../../config/installed-network-list.ts";
 import { identity } from "../../../identity.ts";
+import { ALERTS_PORT } from "../../../model/installation/console.ts";
 import { CONTROLLERS_FIELD, NETWORK_FIELD, NODE_FIELD } from "../../../model/installation/names.ts";
 import { REFUSED_NETWORK_FIELDS } from "../../../model/installation/network.ts";
 import { REFUSED_SPEC_FIELDS } from "../../../model/installation/spec.ts";
@@ -180,6 +181,11 @@ const SPEC: Descriptions = {
   console: "The web console: health, flows and addresses, for those who log in with a token; see console.md",
   "console.mode": `Enabled: the Deployment ${identity.console} runs, which acts with the rights of the reader alone. Default: Disabled`,
   "console.hosts": `Further host names and addresses under which users reach the console, besides those of the Service ${identity.console}. They are in its certificate, and no other is answered`,
+  "console.alerts":
+    "Service of a Prometheus with the alert rules of this product: the console shows those that fire, to readers who may get services/proxy there. Absent: none",
+  "console.alerts.namespace": "Namespace of the Service",
+  "console.alerts.service": "Name of the Service. It serves the API of Prometheus over HTTP",
+  "console.alerts.port": `Port of the Service, by its number. Default: ${ALERTS_PORT}`,
   ...Object.fromEntries(Object.entries(REFUSED_SPEC_FIELDS).map(([field, why]) => [field, refused(why)])),
   ...Object.fromEntries(
     Object.entries(REFUSED_NETWORK_FIELDS).map(([field, why]) => [`${NETWORK_FIELD}.${field}`, refused(why)]),
