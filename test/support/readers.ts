@@ -12,8 +12,10 @@ export interface Role {
 }
 
 export interface Rule {
-  /** `pods`, `ippools`, `*`: of any group. */
+  /** `pods`, `ippools`, `*`. */
   readonly resources: readonly string[];
+  /** Absent: of any group. */
+  readonly groups?: readonly string[];
   readonly verbs?: readonly string[];
   /** Absent: all of them. */
   readonly namespaces?: readonly string[];
@@ -56,7 +58,7 @@ export function readersCluster(
       const { resourceAttributes } = JSON.parse(request.body ?? "{}").spec;
       return { status: 201, text: JSON.stringify({ status: { allowed: isAllowed(role, resourceAttributes) } }) };
     }
-    if (isAllowed(role, { verb, resource, namespace })) return undefined;
+    if (isAllowed(role, { verb, group, resource, namespace })) return undefined;
     return failure(
       403,
       "Forbidden",
@@ -85,13 +87,15 @@ export function readersCluster(
 
 interface Asked {
   readonly verb: string;
+  readonly group?: string;
   readonly resource: string;
   readonly namespace?: string | undefined;
 }
 
-export function isAllowed({ rules }: Role, { verb, resource, namespace }: Asked): boolean {
+export function isAllowed({ rules }: Role, { verb, group = "", resource, namespace }: Asked): boolean {
   return rules.some(
-    ({ resources, verbs = ["get", "list", "watch"], namespaces }) =>
+    ({ resources, groups, verbs = ["get", "list", "watch"], namespaces }) =>
+      (groups === undefined || groups.includes(group)) &&
       (resources.includes("*") || resources.includes(resource)) &&
       (verbs.includes("*") || verbs.includes(verb)) &&
       (namespaces === undefined || (namespace !== undefined && namespaces.includes(namespace))),

@@ -4,6 +4,7 @@ import { quoted } from "../../quote.ts";
 import { nodesBehind } from "../../upkeep/node-versions.ts";
 import type { AgentPod, Condition, PoolState, StatusFacts, StatusPart, Workload } from "./facts.ts";
 import type { StatusFinding } from "./finding.ts";
+import { routingFindings } from "./node-routing.ts";
 
 const { adminTool, nodeAgent } = identity;
 
@@ -88,7 +89,8 @@ function workloadFindings(workload: Workload | undefined): readonly StatusFindin
 }
 
 function nodeFindings(facts: StatusFacts): readonly StatusFinding[] {
-  const { nodes, agents, agentPods } = facts;
+  const { nodes, agents, agentPods, datastore } = facts;
+  const records = new Map(datastore.nodes?.map((record) => [record.metadata.name, record]));
   return nodes.flatMap((node): readonly StatusFinding[] => {
     const subject = `node ${node.name}`;
     const notReady: readonly StatusFinding[] = node.isReady
@@ -101,11 +103,13 @@ function nodeFindings(facts: StatusFacts): readonly StatusFinding[] {
             remedy: `kubectl describe node ${node.name}`,
           },
         ];
-    if (agents === undefined || !sees(facts, "agent pods")) return notReady;
+    const ofRouting = routingFindings(node, records.get(node.name), facts);
+    if (agents === undefined || !sees(facts, "agent pods")) return [...notReady, ...ofRouting];
     const pods = agentPods.filter((pod) => pod.node === node.name);
-    if (pods.some(({ isReady }) => isReady)) return notReady;
+    if (pods.some(({ isReady }) => isReady)) return [...notReady, ...ofRouting];
     const [pod] = pods;
-    return [...notReady, pod === undefined ? withoutAgent(node.name, agents) : agentFinding(subject, pod)];
+    const ofAgent = pod === undefined ? withoutAgent(node.name, agents) : agentFinding(subject, pod);
+    return [...notReady, ofAgent, ...ofRouting];
   });
 }
 

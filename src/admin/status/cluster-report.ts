@@ -5,6 +5,7 @@ import type { Paint } from "../terminal/paint.ts";
 import { formatTable } from "../terminal/table.ts";
 import type { AgentPod, Condition, PoolState, StatusFacts, Workload } from "./facts.ts";
 import { isFailure, type StatusFinding } from "./finding.ts";
+import { bgpWords, routingAsOf } from "./node-routing.ts";
 
 export function clusterStatusText(facts: StatusFacts, findings: readonly StatusFinding[], page: Page): string {
   const { datastore, toolVersion } = facts;
@@ -13,7 +14,7 @@ export function clusterStatusText(facts: StatusFacts, findings: readonly StatusF
     `Versions:    cluster ${datastore.clusterVersion ?? "unknown"}, ${identity.adminTool} ${toolVersion}\n`,
     `Datastore:   ${datastore.kind}\n`,
     section(["COMPONENT", "STATE", "READY", "IMAGE", "MESSAGE"], componentRows(facts), page),
-    section(["NODE", "READY", "AGENT", "VERSION", "RESTARTS", "ADDRESSES"], nodeRows(facts), page),
+    nodeSection(facts, page),
     section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page),
     ...findingLines(findings, page.paint),
   ].join("");
@@ -99,15 +100,28 @@ export interface NodeState {
   readonly version: string;
   readonly restarts: number | undefined;
   readonly addresses: readonly string[];
+  /** `AS 64512, 3 of 4 sessions established`; empty if nothing is known of BGP. */
+  readonly bgp: string;
+  /** Milliseconds since 1970: what is known of routes is not newer. Absent: it is of now. */
+  readonly routingAsOf?: number;
 }
 
-export function nodeStates({ nodes, agentPods, agents, datastore }: StatusFacts): readonly NodeState[] {
+export function nodeStates(facts: StatusFacts): readonly NodeState[] {
+  const { nodes, agentPods, agents, datastore } = facts;
   const versions = new Map(datastore.agents.map(({ node, version }) => [node, version]));
-  return nodes.map(({ name, isReady, addresses }) => {
+  const records = new Map(datastore.nodes?.map((record) => [record.metadata.name, record]));
+  return nodes.map((node) => {
+    const { name, isReady, addresses } = node;
+    const record = records.get(name);
+    const asOf = record && routingAsOf(record, node, facts);
     const pod = agentPods.find((each) => each.node === name);
     const version = versions.get(name) ?? tagOf(pod) ?? "unknown";
     const agent = pod === undefined ? (agents === undefined ? "not a pod" : "missing") : agentWord(pod);
-    return { name, isReady, agent, version, restarts: pod?.restarts, addresses };
+    return {
+      ...{ name, isReady, agent, version, restarts: pod?.restarts, addresses },
+      bgp: record === undefined ? "" : bgpWords(record, asOf),
+      ...(asOf === undefined ? {} : { routingAsOf: asOf.getTime() }),
+    };
   });
 }
 
@@ -119,15 +133,24 @@ function tagOf(pod: AgentPod | undefined): string | undefined {
   return /:([^/:]+)$/.exec(pod?.image ?? "")?.[1];
 }
 
-function nodeRows(facts: StatusFacts) {
-  return nodeStates(facts).map(({ name, isReady, agent, version, restarts, addresses }) => [
+/** Without BGP there is no column of it. */
+function nodeSection(facts: StatusFacts, page: Page): string {
+  const states = nodeStates(facts);
+  const hasBgp = states.some(({ bgp }) => bgp !== "");
+  const header = ["NODE", "READY", "AGENT", "VERSION", "RESTARTS", "ADDRESSES", ...(hasBgp ? ["BGP"] : [])];
+  const rows = states.map((state) => [...nodeRow(state), ...(hasBgp ? [state.bgp] : [])]);
+  return section(header, rows, page);
+}
+
+function nodeRow({ name, isReady, agent, version, restarts, addresses }: NodeState): readonly string[] {
+  return [
     name,
     isReady ? "yes" : "no",
     agent,
     version,
     restarts === undefined ? "" : String(restarts),
     addresses.join(", "),
-  ]);
+  ];
 }
 
 export function poolRows({ datastore }: Pick<StatusFacts, "datastore">) {

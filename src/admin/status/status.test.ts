@@ -6,6 +6,9 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { NODE } from "../../model/kinds.ts";
+import { node as nodeKind } from "../../model/node.ts";
+import { ROUTING_STATE_ANNOTATION } from "../../model/routing-state.ts";
 import { ETCD_SECRET_HASH } from "../../release/workloads/names.ts";
 import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
@@ -272,6 +275,94 @@ describe("status", () => {
       expect(stdout).toContain("add --datastore-type etcdv3, --etcd-discovery-srv, --etcd-ca-cert-file");
     }
     expect(opened).toEqual([]);
+  });
+
+  describe("of what agents say of their routing", () => {
+    const DOWN = {
+      ...{ address: "10.0.0.9", asNumber: 64513, peer: "router", state: "Active" },
+      ...{ since: "2026-01-02T03:00:00.000Z", lastError: "Socket: Connection refused" },
+    };
+    const LINE =
+      "node one: 1 of 4 BGP sessions is not established: 10.0.0.9 (AS 64513, router) is Active, down since 2026-01-02T03:00:00Z, last error: Socket: Connection refused";
+
+    async function statusWith(said: string | object, objects: Objects = WELL_CLUSTER, ...args: readonly string[]) {
+      const store = openMemory();
+      const text = typeof said === "string" ? said : JSON.stringify(said);
+      const made = nodeKind.make({ name: "one", annotations: { [ROUTING_STATE_ANNOTATION]: text } }, {});
+      const change = { kind: "put", key: NODE.key({ name: "one" }), value: nodeKind.write(made) } as const;
+      await seed(store, poolChange("blue", "10.0.0.0/24"), change, nodeChange("two"));
+      return status(objects, { store }, ...args);
+    }
+
+    const said = (sessions: object | undefined, more: object = {}) => ({
+      ...{ at: "2026-01-02T03:04:05.000Z", down: [], problems: [] },
+      ...(sessions === undefined ? {} : { sessions }),
+      ...more,
+    });
+
+    test("shows how many sessions are established, and names those that are not", async () => {
+      const { code, stdout } = await statusWith(said({ wanted: 4, established: 3 }, { down: [DOWN] }));
+
+      expect(stdout).toMatch(/^one .* 3 of 4 sessions established$/m);
+      expect(stdout).toContain(`warning: ${LINE}\n  what to do: run on the node: ${identity.adminTool} node status\n`);
+      expect(code).toBe(EXIT_OK);
+      const none = await statusWith(said({ wanted: 7, established: 0 }, { down: Array(5).fill(DOWN) }));
+      expect(none.stdout).toContain("failed: node one: 7 of 7 BGP sessions are not established: 10.0.0.9");
+      expect(none.stdout).toContain("; and 2 more\n");
+      expect(none.code).toBe(EXIT_FAILED);
+    });
+
+    test("names tunnels that do not work", async () => {
+      const problems = [{ state: "failed", message: "Cannot set up the VXLAN tunnel: no module" }];
+      const { code, stdout } = await statusWith(said(undefined, { problems }));
+
+      expect(stdout).toContain("failed: node one: Cannot set up the VXLAN tunnel: no module\n");
+      expect(stdout).not.toContain("BGP");
+      expect(code).toBe(EXIT_FAILED);
+    });
+
+    test.each([
+      [
+        "the agent is not ready",
+        agentPod("a", "one", { conditions: [{ type: "Ready", status: "False" }] }),
+        node("one"),
+      ],
+      ["the node is not ready", agentPod("a", "one"), node("one", "False")],
+    ])("says of when it is if %s", async (_, pod, nodeOne) => {
+      const objects = {
+        ...WELL_CLUSTER,
+        "/api/v1/nodes/one": nodeOne,
+        [`/api/v1/namespaces/${SYSTEM}/pods/a`]: pod,
+      };
+      const { stdout } = await statusWith(said({ wanted: 4, established: 3 }, { down: [DOWN] }), objects);
+
+      expect(stdout).toMatch(/^one .* 3 of 4 sessions established \(as of 2026-01-02T03:04:05Z\)$/m);
+      expect(stdout).toContain(`${LINE}; as of 2026-01-02T03:04:05Z, its ${nodeAgent} does not run now\n`);
+    });
+
+    test("shows nothing of agents that say nothing, as those of earlier releases", async () => {
+      const { stdout } = await status(WELL_CLUSTER);
+
+      expect(stdout).not.toContain("BGP");
+      expect(stdout).toEndWith("\nEverything is well.\n");
+    });
+
+    test.each(["garbage", "{}", "[]", `{"at":"\u001b[2J"}`])("does not count %j, and says so", async (text) => {
+      const { code, stdout } = await statusWith(text);
+
+      expect(stdout).toContain(`warning: node one: what the annotation "${ROUTING_STATE_ANNOTATION}" says`);
+      expect(stdout).toMatch(/^one +yes +ready +v9 +3 +192\.0\.2\.1$/m);
+      expect(code).toBe(EXIT_OK);
+    });
+
+    test("is in the JSON for scripts", async () => {
+      const { stdout } = await statusWith(said({ wanted: 4, established: 4 }), WELL_CLUSTER, "-o", "json");
+
+      expect(JSON.parse(stdout).nodes).toMatchObject([
+        { name: "one", bgp: "4 of 4 sessions established" },
+        { name: "two", bgp: "" },
+      ]);
+    });
   });
 
   test("prints JSON and YAML for scripts", async () => {

@@ -10,7 +10,7 @@ import { isUnfinished, type Ledger } from "../../upgrade/engine/ledger.ts";
 import type { Health, HealthNode, HealthPart, State, UpgradeProgress } from "../api/health.ts";
 import type { KnownAlerts } from "./ask-prometheus.ts";
 import { alertsByNode, alertsPart } from "./firing-alerts.ts";
-import { bgpWords, gravest, gravestFirst, problemOf, tunnelWords } from "./health-words.ts";
+import { gravest, gravestFirst, problemOf, tunnelWords } from "./health-words.ts";
 
 export interface IpamState {
   /** Milliseconds since 1970. */
@@ -146,7 +146,7 @@ function nodesOf(status: StatusFacts, { findings, firing, at }: NodeProblems): r
   const found = Map.groupBy(findings, ({ subject }) => subject);
   const heard = new Map(status.nodes.map(({ name, isReady, heardAt }) => [name, isReady ? at : (heardAt ?? at)]));
   const seesAgents = status.agents !== undefined && status.unseen?.has("agent pods") !== true;
-  return nodeStates(status).map(({ name, isReady, agent, version, addresses }) => {
+  return nodeStates(status).map(({ name, isReady, agent, version, addresses, bgp, routingAsOf = at }) => {
     const record = records.get(name);
     const own = (found.get(`node ${name}`) ?? []).map((finding) => problemOf(finding, { withoutSubject: true }));
     const problems = [...own, ...(firing.get(name) ?? [])];
@@ -156,8 +156,9 @@ function nodesOf(status: StatusFacts, { findings, firing, at }: NodeProblems): r
       state: problems.length === 0 ? ready : gravest(problems.map(({ state }) => state)),
       agent: seesAgents ? agent : "",
       tunnel: record === undefined ? "" : tunnelWords(record),
-      bgp: record === undefined ? "" : bgpWords(record),
-      knownAt: heard.get(name) ?? at,
+      bgp,
+      // The oldest of what is shown.
+      knownAt: Math.min(heard.get(name) ?? at, routingAsOf),
       problems: [...gravestFirst(problems)],
     };
   });

@@ -14,6 +14,9 @@ import { openKube } from "../../datastore/kube/open.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import type { FlowAnswer } from "../../flows/flow-answer.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { NODE } from "../../model/kinds.ts";
+import { node as nodeKind } from "../../model/node.ts";
+import { ROUTING_STATE_ANNOTATION } from "../../model/routing-state.ts";
 import { alertGroups } from "../../release/alerts.ts";
 import { healthSchema } from "../api/health.ts";
 import { TokenRefused } from "../source.ts";
@@ -72,9 +75,14 @@ function agentPod(name: string, nodeName: string): object {
   };
 }
 
-async function cluster(readers: Readonly<Record<string, Role>>, flows?: (path: string) => readonly FlowAnswer[]) {
+async function cluster(
+  readers: Readonly<Record<string, Role>>,
+  flows?: (path: string) => readonly FlowAnswer[],
+  has: (path: string) => boolean = () => true,
+) {
   const api = startFakeApi({ watchList: "refused" });
-  for (const [path, object] of OBJECTS) api.respond({ method: "POST", path, body: JSON.stringify(object) });
+  for (const [path, object] of OBJECTS.filter(([path]) => has(path)))
+    api.respond({ method: "POST", path, body: JSON.stringify(object) });
   const store = await openKube({}, { openClient: async () => api.connect() });
   await seed(store, poolChange("blue", "10.0.0.0/24"));
   return readersCluster(api, readers, flows);
@@ -277,6 +285,70 @@ describe("alerts", () => {
     expect(health.hidden).toContain("alerts of Prometheus (get of services/proxy in monitoring)");
     expect(JSON.stringify(health)).not.toContain("Prometheus alert");
     expect(site.asked()).toHaveLength(2);
+  });
+});
+
+describe("what agents say of BGP sessions", () => {
+  const state = (at: string) => ({
+    ...{ at, sessions: { wanted: 4, established: 3 }, problems: [] },
+    down: [
+      { address: "198.51.100.9", asNumber: 64513, peer: "router", state: "Active", since: "2026-01-02T03:00:00Z" },
+    ],
+  });
+  const change = (text: string) => {
+    const made = nodeKind.make({ name: "one", annotations: { [ROUTING_STATE_ANNOTATION]: text } }, {});
+    return { kind: "put", key: NODE.key({ name: "one" }), value: nodeKind.write(made) } as const;
+  };
+  const healthOf = async (text: string, role: Role) => {
+    const etcd = openMemory();
+    await seed(etcd, poolChange("blue", "10.0.0.0/24"), change(text));
+    return (await open(await cluster({ reader: role }), "reader", { etcd })).health(signal);
+  };
+
+  test("is the BGP of the node, and a problem of it", async () => {
+    const { nodes, problems } = await healthOf(JSON.stringify(state("2026-01-01T00:00:00Z")), ADMIN);
+
+    expect(problems).toEqual([]);
+    expect(nodes.map(({ name, state, bgp, knownAt }) => [name, state, bgp, knownAt])).toEqual([
+      ["one", "warning", "3 of 4 sessions established", NOW.getTime()],
+      ["two", "ok", "", NOW.getTime()],
+    ]);
+    expect(nodes[0]?.problems).toMatchObject([
+      { state: "warning", message: expect.stringContaining("198.51.100.9 (AS 64513, router) is Active") },
+    ]);
+  });
+
+  test("is as old as it was written if the agent does not run", async () => {
+    const etcd = openMemory();
+    await seed(etcd, change(JSON.stringify(state("2026-01-01T00:00:00Z"))));
+    const api = await cluster({ reader: ADMIN }, undefined, (path) => !path.endsWith("/pods"));
+    const { nodes } = await (await open(api, "reader", { etcd })).health(signal);
+
+    expect(nodes[0]).toMatchObject({
+      bgp: "3 of 4 sessions established (as of 2026-01-01T00:00:00Z)",
+      knownAt: Date.parse("2026-01-01T00:00:00Z"),
+    });
+  });
+
+  test("is not shown to who may not list the Nodes of this product", async () => {
+    const rules = [{ resources: ["nodes"], groups: [""] }];
+    const health = await healthOf(JSON.stringify(state("2026-01-01T00:00:00Z")), reader(...rules));
+
+    expect(health.nodes.map(({ name, bgp, problems }) => [name, bgp, problems])).toEqual([
+      ["one", "", []],
+      ["two", "", []],
+    ]);
+    expect(JSON.stringify(health)).not.toContain("198.51.100.9");
+    expect(health.hidden).toContain("nodes");
+  });
+
+  test("does not break the page if it cannot be read", async () => {
+    const { nodes } = await healthOf("\u001b[2J{", ADMIN);
+
+    expect(nodes.map(({ state, bgp }) => [state, bgp])).toEqual([
+      ["warning", ""],
+      ["ok", ""],
+    ]);
   });
 });
 

@@ -46,8 +46,3 @@ export function tunnelWords({ spec }: Node): string {
     ...[own4, own6].flatMap((address) => (address === undefined ? [] : [`WireGuard ${address}`])),
   ].join(", ");
 }
-
-/** What is recorded; sessions are known on the node alone. */
-export function bgpWords({ spec: { bgp } }: Node): string {
-  return bgp?.asNumber === undefined ? "" : `AS ${bgp.asNumber}`;
-}

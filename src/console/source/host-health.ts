@@ -2,10 +2,11 @@
 import type { RoutingFacts } from "../../admin/host/facts.ts";
 import { hostFindings } from "../../admin/status/host-findings.ts";
 import type { HostStatusFacts } from "../../admin/status/host-states.ts";
+import { bgpWords, routingWrittenAt } from "../../admin/status/node-routing.ts";
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import type { Health, HealthNode, HealthPart, State } from "../api/health.ts";
-import { bgpWords, gravest, gravestFirst, problemOf, tunnelWords } from "./health-words.ts";
+import { gravest, gravestFirst, problemOf, tunnelWords } from "./health-words.ts";
 
 export interface HostHealthFacts {
   readonly status: HostStatusFacts;
@@ -109,7 +110,7 @@ function ownNode({ node, agent, datastore }: HostStatusFacts, { routing, address
     },
     version: datastore.agents.find((each) => each.node === node)?.version ?? "",
     tunnel: record === undefined ? "" : tunnelWords(record),
-    bgp: bgpText(routing) || (record === undefined ? "" : bgpWords(record)),
+    bgp: bgpText(routing) || (record === undefined ? "" : bgpWords(record, routingWrittenAt(record))),
   };
 }
 
@@ -120,6 +121,6 @@ function otherNodes({ node, datastore }: HostStatusFacts, knownAt: number): read
     ...{ name: record.metadata.name, state: "unknown", agent: "", problems: [], knownAt },
     version: datastore.agents.find((each) => each.node === record.metadata.name)?.version ?? "",
     addresses: (record.spec.addresses ?? []).map(({ address }) => address),
-    ...{ tunnel: tunnelWords(record), bgp: bgpWords(record) },
+    ...{ tunnel: tunnelWords(record), bgp: bgpWords(record, routingWrittenAt(record)) },
   }));
 }
