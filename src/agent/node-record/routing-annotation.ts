@@ -19,6 +19,8 @@ import {
 const LASTING_MILLISECONDS = 10_000;
 const SHORTEST_PAUSE_MILLISECONDS = 30_000;
 const LONGEST_PAUSE_MILLISECONDS = 300_000;
+/** In a row, before pauses get longer: somebody may be mending it. */
+const QUICK_WRITES = 5;
 /** A node that is switched off is seen by all its peers: all of them write within this time for each. */
 const SPREAD_MILLISECONDS = 50;
 
@@ -40,7 +42,7 @@ export class RoutingAnnotation {
   private known: KnownRouting | undefined;
   /** Until when what is known must be another than what is written; absent if it is the same. */
   private lastingUntil: number | undefined;
-  private last = { at: Number.NEGATIVE_INFINITY, pause: 0 };
+  private last = { at: Number.NEGATIVE_INFINITY, pause: 0, inRow: 0 };
 
   constructor(private readonly means: AnnotationMeans) {}
 
@@ -72,9 +74,9 @@ export class RoutingAnnotation {
   /** It was, or could not be: it is not tried again for a while. */
   written(): void {
     const now = this.means.elapsed();
-    const goesOn = now - this.last.at < 2 * this.last.pause;
-    const pause = goesOn ? Math.min(2 * this.last.pause, LONGEST_PAUSE_MILLISECONDS) : SHORTEST_PAUSE_MILLISECONDS;
-    this.last = { at: now, pause };
+    const inRow = now - this.last.at < 2 * this.last.pause ? this.last.inRow + 1 : 1;
+    const wanted = SHORTEST_PAUSE_MILLISECONDS * 2 ** Math.max(0, inRow - QUICK_WRITES);
+    this.last = { at: now, pause: Math.min(wanted, LONGEST_PAUSE_MILLISECONDS), inRow };
     this.lastingUntil = undefined;
   }
 }
