@@ -13,6 +13,7 @@ import {
   identitySelector,
   type SelectorText,
 } from "./effective-selector.ts";
+import { withNamedFamilies } from "./named-families.ts";
 
 /** Whose rules they are. */
 export interface RuleOwner {
@@ -31,7 +32,8 @@ export class UnsupportedRule extends Error {
   override readonly name = "UnsupportedRule";
 }
 
-export function effectiveRule(rule: PolicyRule, direction: Direction, owner: RuleOwner): EffectiveRule {
+export function effectiveRule(written: PolicyRule, direction: Direction, owner: RuleOwner): EffectiveRule {
+  const rule = withNamedFamilies(written);
   const unknown = unknownCriterion(rule);
   if (unknown !== undefined) throw new UnsupportedRule(`unknown field "${unknown}"`);
   const http = httpMatch(rule, direction, owner);

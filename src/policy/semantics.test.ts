@@ -170,6 +170,32 @@ describe("the order of policies", () => {
   });
 });
 
+describe("a second family", () => {
+  const SECOND = workloadEndpoint.make(SUBJECT.metadata, {
+    ...SUBJECT.spec,
+    ipNetworks: [...(SUBJECT.spec.ipNetworks ?? []), "fd00::1/128"],
+  });
+  const ipv6 = packet({ from: "fd00::9", to: "fd00::1" });
+  const to = (rule: object) => {
+    const globalNetworkPolicies = [globalPolicy("x", { ingress: [rule, { action: "Deny", ipVersion: 4 }] })];
+    const resources = { ...BASE, endpoints: [SECOND], globalNetworkPolicies };
+    return { ipv4: verdict(resources, packet(), SECOND), ipv6: verdict(resources, ipv6, SECOND) };
+  };
+
+  test("is not open because a rule allows all IPv4 addresses but some", () => {
+    expect(to({ action: "Allow", source: { notNets: ["10.1.0.0/16"] } })).toEqual({ ipv4: "allow", ipv6: "deny" });
+    expect(to({ action: "Allow", source: { notNets: ["10.1.0.0/16", "fd01::/16"] } }).ipv6).toBe("allow");
+  });
+
+  test("is closed by a rule that denies all IPv4 addresses but some", () => {
+    const rule = { action: "Deny", source: { notNets: ["10.0.0.0/8"] } };
+    const globalNetworkPolicies = [globalPolicy("x", { ingress: [rule, { action: "Allow" }] })];
+    const resources = { ...BASE, endpoints: [SECOND], globalNetworkPolicies };
+    expect(verdict(resources, packet(), SECOND)).toBe("allow");
+    expect(verdict(resources, ipv6, SECOND)).toBe("deny");
+  });
+});
+
 describe("what cannot be carried out fails closed", () => {
   const failure = new PluginError("config-invalid", "spec.ingress is not a list");
   const unreadable = (key: string) => ({ kind: "unreadable" as const, key, failure, previous: undefined });

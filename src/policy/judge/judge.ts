@@ -15,6 +15,7 @@ import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
+import { withNamedFamilies } from "../named-families.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
 import { isHttpMatch, isIdentityOf } from "./http-criteria.ts";
 import {
@@ -279,7 +280,8 @@ interface RuleOwner {
   readonly isDenying: boolean;
 }
 
-function matches(rule: PolicyRule, packet: Packet, owner: RuleOwner, resources: PolicyResources): boolean {
+function matches(written: PolicyRule, packet: Packet, owner: RuleOwner, resources: PolicyResources): boolean {
+  const rule = withNamedFamilies(written);
   const { family } = packet.destination;
   const own = owner.direction === "ingress" ? "destination" : "source";
   return (

@@ -31,6 +31,11 @@ const ROWS: readonly (readonly [words: string, rule: PolicyRule, namespace?: str
     { action: "Allow", protocol: "TCP", source: { nets: ["10.0.0.0/8"], notNets: ["10.1.0.0/16", "10.2.0.0/16"] } },
   ],
   [
+    "allow everything to addresses except 10.0.0.0/8 or ::/0",
+    { action: "Allow", destination: { notNets: ["10.0.0.0/8"] } },
+  ],
+  ["deny everything to addresses except 10.0.0.0/8", { action: "Deny", destination: { notNets: ["10.0.0.0/8"] } }],
+  [
     'allow SCTP to port 80, 90-99 or "web"',
     { action: "Allow", protocol: "SCTP", destination: { ports: [80, "90:99", "web"] } },
   ],

@@ -2,6 +2,7 @@
 import { IS_NODE, OF_NODE } from "../../model/node-members.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { protocolNumber } from "../../model/protocols.ts";
+import { withNamedFamilies } from "../named-families.ts";
 
 const NAMES: Readonly<Record<number, string>> = {
   1: "ICMP",
@@ -15,7 +16,8 @@ const NAMES: Readonly<Record<number, string>> = {
 const ACTIONS = { Allow: "allow", Deny: "deny", Log: "log", Pass: "pass to the next tier:" } as const;
 
 /** `namespace`: that of the rule's policy, which its selectors are restricted to. */
-export function ruleWords(rule: PolicyRule, namespace: string | undefined): string {
+export function ruleWords(written: PolicyRule, namespace: string | undefined): string {
+  const rule = withNamedFamilies(written);
   const from = peerWords(rule.source ?? {}, namespace);
   const to = peerWords(rule.destination ?? {}, namespace);
   return [

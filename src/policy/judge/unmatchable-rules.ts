@@ -9,6 +9,7 @@ import { type EntityRule, isNamedPort, type PolicyRule } from "../../model/polic
 import { typesOf } from "../../model/policy-spec.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
+import { withNamedFamilies } from "../named-families.ts";
 import { comparePolicies, isBeforeRouting, scopeOf } from "./judge.ts";
 import type { AnyPolicy } from "./resources.ts";
 
@@ -60,7 +61,8 @@ function inDirection(policies: readonly AnyPolicy[], direction: Direction): read
   const found: UnmatchableRule[] = [];
   for (const policy of policies) {
     const isEvaluated = typesOf(policy.spec).includes(direction === "ingress" ? "Ingress" : "Egress");
-    for (const [index, rule] of (policy.spec[direction] ?? []).entries()) {
+    for (const [index, written] of (policy.spec[direction] ?? []).entries()) {
+      const rule = withNamedFamilies(written);
       const covering = isEvaluated ? earlier.find((each) => covers(each.rule, rule)) : undefined;
       const fields = contradiction(rule);
       const at = { policy, direction, rule: index };

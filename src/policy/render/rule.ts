@@ -152,7 +152,7 @@ function addressConditions(
   const lookup = (set: string, isInverted: boolean): Conditions => [load, { kind: "lookup", set, from: 0, isInverted }];
   return [
     peer.nets === undefined ? ALWAYS : within(field, mergedRanges(peer.nets, family).map(keyRange), context),
-    [outside(field, mergedRanges(peer.notNets, family).map(keyRange), context)],
+    outsideNetworks(field, mergedRanges(peer.notNets, family).map(keyRange), context),
     ...peer.members.map((reference) => memberAlternatives(reference, side, family, context)),
     ...peer.notMembers.map((reference) => [
       [
@@ -187,10 +187,19 @@ function within(field: Field, ranges: readonly KeyRange[], context: ListContext)
   return ranges.map((range) => [field.load, compareRange(range, false)]);
 }
 
+/** Nothing is outside of all addresses: no alternative. */
+function outsideNetworks(field: Field, ranges: readonly KeyRange[], context: ListContext): Alternatives {
+  return ranges.some(isEverything) ? [] : [outside(field, ranges, context)];
+}
+
 function outside(field: Field, ranges: readonly KeyRange[], context: ListContext): Conditions {
   if (ranges.length > context.mostCompared)
     return lookUp(field, context.nameOfRanges({ key: field.key, ranges }), true);
   return ranges.flatMap((range) => [field.load, compareRange(range, true)]);
+}
+
+function isEverything({ first, last }: KeyRange): boolean {
+  return first.every((byte) => byte === 0) && last.every((byte) => byte === 0xff);
 }
 
 function lookUp({ load }: Field, set: string, isInverted: boolean): Conditions {
