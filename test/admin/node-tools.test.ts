@@ -46,4 +46,24 @@ describe("tools for a node", () => {
     expect((await host.run([tool, "node", "diags", "--archive", archive])).stderr).toContain("it exists already");
     expect(await state()).toBe(before);
   });
+
+  testNeeding(hostProblem(), program("ip"))("warn of an IPv6 route that forwarding would cost the host", async () => {
+    await using host = await openHost();
+    const check = async () => (await host.run([builtProgram(identity.adminTool), "node", "check"])).stdout;
+    const setting = (value: number) => host.must(["sh", "-c", `echo ${value} >/proc/sys/net/ipv6/conf/up.5/accept_ra`]);
+    await host.must([
+      "sh",
+      "-ec",
+      "ip link add up.5 type veth peer name other; ip link set up.5 up; ip link set other up",
+    ]);
+    await host.must(["ip", "-6", "route", "add", "default", "via", "fe80::1", "dev", "up.5", "proto", "ra"]);
+    await setting(1);
+    expect(await check()).toContain("run: sysctl -w net.ipv6.conf.up/5.accept_ra=2 ");
+
+    await setting(2);
+    expect(await check()).not.toContain("accept_ra");
+    await setting(1);
+    await host.must(["ip", "-6", "route", "replace", "default", "via", "fe80::1", "dev", "up.5", "proto", "static"]);
+    expect(await check()).not.toContain("accept_ra");
+  });
 });

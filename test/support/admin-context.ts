@@ -160,6 +160,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
 
 export const WELL: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
+  advertisedUplinks: [],
   hasLegacyFilter: false,
   droppingChains: [],
   partlyDroppingChains: [],

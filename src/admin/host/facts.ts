@@ -10,6 +10,8 @@ import type { BirdState } from "../../routing/bird/state.ts";
 
 export interface HostFacts {
   readonly forwarding: { readonly ipv4: boolean; readonly ipv6: boolean };
+  /** Links by which the host has an IPv6 default route that its kernel drops when the host forwards IPv6. */
+  readonly advertisedUplinks: readonly string[];
   /** Whether the old `iptables-legacy` has a filter table, which nftables does not show. */
   readonly hasLegacyFilter: boolean;
   readonly droppingChains: readonly DroppingChain[];

@@ -17,7 +17,7 @@ import { type NetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import { findTable } from "../../linux/nftables/read.ts";
 import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
-import { listRoutes, MAIN_TABLE, type Route } from "../../linux/rtnetlink/route.ts";
+import { listRoutes, MAIN_TABLE, ROUTE_PROTOCOL, type Route } from "../../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl } from "../../linux/sysctl.ts";
 import type { AgentFacts, HostFacts, PodLinkFacts } from "./facts.ts";
@@ -58,6 +58,7 @@ async function readFacts(environment: Environment): Promise<HostFacts> {
       ipv4: readSysctl("net/ipv4/ip_forward") === "1",
       ipv6: readSysctl("net/ipv6/conf/all/forwarding") === "1",
     },
+    advertisedUplinks: readAdvertisedUplinks(),
     ...(await directNetfilter.withSocket((socket) => ({
       podLinks: readPodLinks(readAllowedSources(socket)),
       knowsClusterSources: knowsClusterSources(socket),
@@ -73,6 +74,20 @@ async function readFacts(environment: Environment): Promise<HostFacts> {
     }))),
     hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
   };
+}
+
+/** With `accept_ra` 1 the kernel itself follows router advertisements, but not on a host that forwards. */
+function readAdvertisedUplinks(): readonly string[] {
+  return withRouteSocket(ownSockets, (socket) => {
+    const advertised = listRoutes(socket).filter(
+      ({ destination, protocol }) =>
+        destination.network.family === 6 && destination.length === 0 && protocol === ROUTE_PROTOCOL.routerAdvertisement,
+    );
+    const indices = new Set(advertised.map(({ linkIndex }) => linkIndex));
+    return listLinks(socket).flatMap(({ index, name }) =>
+      indices.has(index) && readSysctl(`net/ipv6/conf/${name}/accept_ra`) === "1" ? [name] : [],
+    );
+  });
 }
 
 function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[] {

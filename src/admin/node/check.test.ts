@@ -24,6 +24,7 @@ const link: PodLinkFacts = {
 const open: PodLinkFacts = { ...link, name: "vend2", reversePath: 0, allowsSources: true, allowedFamilies: [4, 6] };
 const well: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
+  advertisedUplinks: [],
   hasLegacyFilter: false,
   droppingChains: [],
   partlyDroppingChains: [],
@@ -57,6 +58,15 @@ describe("node check", () => {
     const states = findingsOf(hostFacts).map(({ state }) => state);
     expect(states).toEqual(["ok", "ok", "ok", "warning", "ok", "ok", "ok", "ok", "ok"]);
     expect((await runInside(["node", "check"], { hostFacts })).code).toBe(0);
+  });
+
+  test("warns of a default route that the host loses when it forwards IPv6, and names the setting", async () => {
+    const { code, stdout } = await runInside(["node", "check"], {
+      hostFacts: { ...well, advertisedUplinks: ["eth0.5"] },
+    });
+    expect(code).toBe(0);
+    expect(stdout).toContain("the default route by eth0.5 is from router advertisements");
+    expect(stdout).toContain("run: sysctl -w net.ipv6.conf.eth0/5.accept_ra=2 ");
   });
 
   test("warns of a chain of another program that drops some packets, and names the command that shows it", async () => {

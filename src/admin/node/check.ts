@@ -152,6 +152,7 @@ export function findingsOf(facts: HostFacts & SwitchFacts): readonly Finding[] {
   return [
     forwardingFinding(4, facts, "net.ipv4.ip_forward"),
     forwardingFinding(6, facts, "net.ipv6.conf.all.forwarding"),
+    ...facts.advertisedUplinks.map(advertisedFinding),
     ...(droppingChains.length === 0
       ? [{ check: "firewall", state: "ok", message: "no nftables chain drops all forwarded packets" } as const]
       : droppingChains.map(
@@ -194,6 +195,17 @@ function forwardingFinding(family: Family, { forwarding, podLinks }: HostFacts, 
   }
   const message = `off: packets of ${counted(concerned, "container")} are not forwarded`;
   return { check, state: "failed", message, remedy: `sysctl -w ${sysctl}=1` };
+}
+
+/** ADD of the first pod with an IPv6 address lets the host forward. */
+function advertisedFinding(link: string): Finding {
+  const name = link.replaceAll(".", "/");
+  return {
+    check: "IPv6 route",
+    state: "warning",
+    message: `the default route by ${link} is from router advertisements, and is lost when the first container gets an IPv6 address`,
+    remedy: `sysctl -w net.ipv6.conf.${name}.accept_ra=2  # and in a file of /etc/sysctl.d`,
+  };
 }
 
 function print(findings: readonly Finding[], context: Call & Terminal): void {

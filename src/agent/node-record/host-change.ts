@@ -53,8 +53,9 @@ export class HostChanges {
   }
 }
 
-/** 9: of router advertisements; 16: of DHCP. */
-const CONFIGURED: readonly number[] = [ROUTE_PROTOCOL.kernel, ROUTE_PROTOCOL.boot, ROUTE_PROTOCOL.static, 9, 16];
+const { kernel, boot, static: fixed, routerAdvertisement } = ROUTE_PROTOCOL;
+/** 16: of DHCP. */
+const CONFIGURED: readonly number[] = [kernel, boot, fixed, routerAdvertisement, 16];
 
 function isOfConfiguration(protocol: number | undefined): boolean {
   return protocol === undefined || CONFIGURED.includes(protocol);

@@ -31,7 +31,7 @@ const KIND = { unicast: 1, local: 2, blackhole: 6, unreachable: 7, prohibit: 8, 
 export const MAIN_TABLE = 254;
 
 /** The origin of a route: the kernel and the usual tools use the numbers below 8; `own` is not used by a known program. */
-export const ROUTE_PROTOCOL = { kernel: 2, boot: 3, static: 4, bird: 12, own: 86 } as const;
+export const ROUTE_PROTOCOL = { kernel: 2, boot: 3, static: 4, routerAdvertisement: 9, bird: 12, own: 86 } as const;
 
 export type RouteScope = keyof typeof SCOPE;
 export type RouteKind = keyof typeof KIND;
