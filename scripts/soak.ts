@@ -202,6 +202,11 @@ const PROOFS: readonly Proof[] = [
     proves: "each manifest on two real nodes from nothing: pods, policy, Services, and nothing is left on the nodes",
   },
   {
+    place: "test/install/dual-stack.test.ts",
+    proves:
+      "two real nodes with IPv4 get IPv6 and go back, as docs/dual-stack.md says, by the operator and by a manifest: no packet of running pods is lost, and every way between new pods is tried",
+  },
+  {
     place: "test/demo/cluster.test.ts",
     proves:
       "make demo CLUSTER=1, installed by the operator, on each datastore within two minutes; interrupted or killed it leaves no process, cgroup or file",

@@ -9,6 +9,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Host } from "./host.ts";
+import type { HostDaemon } from "./host-daemon.ts";
 import type { ApiServer, ApiServerPlan } from "./kube-apiserver.ts";
 import { kubeClusterProblem, openKubeCluster } from "./kube-cluster.ts";
 import type { KubeNode, KubeNodePlan } from "./kube-node.ts";
@@ -21,6 +22,7 @@ import { type ProductImage, productImage, productImageProblem } from "./product-
 export interface BareNode extends KubeNode {
   /** What there was before the product was installed. */
   readonly before: NodeState;
+  readonly proxy: HostDaemon;
 }
 
 export interface BareControlPlane extends AsyncDisposable {
@@ -44,21 +46,32 @@ export function bareClusterProblem(): string | undefined {
   return kubeClusterProblem() ?? productImageProblem();
 }
 
+interface BarePlan extends Pick<ApiServerPlan, "apiServerFlags"> {
+  /** IPv4: of its nodes, Services and pods; IPv6 may be added later. */
+  readonly families?: "dual stack" | "IPv4";
+}
+
 /** With node-1 and node-2. */
-export async function openBareCluster(): Promise<BareCluster> {
+export async function openBareCluster(plan: BarePlan = {}): Promise<BareCluster> {
   await using undo = new AsyncDisposableStack();
-  const controlPlane = undo.use(await openBareControlPlane());
+  const controlPlane = undo.use(await openBareControlPlane(plan));
   const nodes = [await controlPlane.addNode("node-1"), await controlPlane.addNode("node-2")];
   const all = undo.move();
   return { ...controlPlane, nodes, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-export async function openBareControlPlane(
-  more: Pick<ApiServerPlan, "apiServerFlags"> = {},
-): Promise<BareControlPlane> {
+export async function openBareControlPlane({
+  families = "dual stack",
+  ...more
+}: BarePlan = {}): Promise<BareControlPlane> {
   const image = await productImage();
-  const controllerManagerFlags = ["--allocate-node-cidrs=true", `--cluster-cidr=${POD_RANGES.join(",")}`];
-  const cluster = await openKubeCluster({ controllerManagerFlags, ...more });
+  const podRanges = families === "IPv4" ? POD_RANGES.slice(0, 1) : POD_RANGES;
+  const controllerManagerFlags = ["--allocate-node-cidrs=true", `--cluster-cidr=${podRanges.join(",")}`];
+  const cluster = await openKubeCluster({
+    controllerManagerFlags,
+    ...(families === "IPv4" ? { families: ["ipv4"] } : {}),
+    ...more,
+  });
   const { server, host } = cluster;
   return {
     server,
@@ -67,9 +80,9 @@ export async function openBareControlPlane(
     async addNode(name, { images = [], ...more } = {}) {
       const node = await cluster.addNode({ name, images: [image.archive, ...images], ...more });
       await installLoopback(node.host);
-      startKubeProxy(node.host, server, { node: name, podRanges: POD_RANGES });
+      const proxy = startKubeProxy(node.host, server, { node: name, podRanges });
       await pollUntil(() => hasProxyRules(node.host), `kube-proxy on ${name}`, 30_000);
-      return { ...node, before: await nodeState(node.host) };
+      return { ...node, proxy, before: await nodeState(node.host) };
     },
     [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose](),
   };

@@ -11,8 +11,8 @@ export interface Daemon {
   signal(name: NodeJS.Signals): void;
   /** Ends it at once, and waits until it has ended. */
   kill(): Promise<void>;
-  /** Kills it if it still runs, starts it again and waits until it is ready. */
-  restart(): Promise<void>;
+  /** Kills it if it still runs, starts it again, perhaps with another command, and waits until it is ready. */
+  restart(command?: readonly string[]): Promise<void>;
   /** The end of what it has logged. */
   log(): string;
 }
@@ -29,9 +29,10 @@ const LOG_END_CHARACTERS = 3_000;
 
 /** Starts it; `ready` waits until it can be used. */
 export function startDaemon(plan: DaemonPlan): Daemon & { ready(): Promise<void> } {
+  let { command } = plan;
   const start = () => {
     const log = Bun.file(plan.logFile);
-    return Bun.spawn([...DYING_WITH_PARENT, ...plan.command], { stdin: "ignore", stdout: log, stderr: log });
+    return Bun.spawn([...DYING_WITH_PARENT, ...command], { stdin: "ignore", stdout: log, stderr: log });
   };
   let child = start();
   const onExit = () => child.kill("SIGKILL");
@@ -50,7 +51,7 @@ export function startDaemon(plan: DaemonPlan): Daemon & { ready(): Promise<void>
         (error: unknown) => ({ error }),
       );
       if (trouble === undefined) return;
-      if (child.exitCode !== null) throw new Error(`${plan.command.join(" ")} has ended:\n${log()}`);
+      if (child.exitCode !== null) throw new Error(`${command.join(" ")} has ended:\n${log()}`);
       if (performance.now() > end) throw new Error(`not ready: ${trouble.error}\n${log()}`);
       await Bun.sleep(50);
     }
@@ -62,7 +63,8 @@ export function startDaemon(plan: DaemonPlan): Daemon & { ready(): Promise<void>
     signal: (name) => child.kill(name),
     kill,
     ready,
-    async restart() {
+    async restart(other = command) {
+      command = other;
       await kill();
       child = start();
       process.on("exit", onExit);

@@ -8,16 +8,17 @@ export interface HostDaemon {
   kill(): Promise<void>;
   /** Asks it to end (SIGTERM), and waits until it has ended. */
   stop(): Promise<void>;
-  /** Starts it; it must have ended. */
-  start(): void;
+  /** Starts it, perhaps with another command; it must have ended. */
+  start(command?: readonly string[]): void;
   /** The end of what it has logged since it was started. */
   log(): string;
 }
 
 const LOG_END_CHARACTERS = 3_000;
 
-export function startHostDaemon(host: Host, name: string, command: readonly string[]): HostDaemon {
+export function startHostDaemon(host: Host, name: string, first: readonly string[]): HostDaemon {
   let starts = 0;
+  let command = first;
   const logName = () => `${name}-${starts}.log`;
   const start = () => {
     starts += 1;
@@ -34,7 +35,8 @@ export function startHostDaemon(host: Host, name: string, command: readonly stri
   return {
     kill: () => end("SIGKILL"),
     stop: () => end("SIGTERM"),
-    start() {
+    start(other = command) {
+      command = other;
       child = start();
     },
     log: () => readFileSync(host.view(join(host.directory, logName())), "utf8").slice(-LOG_END_CHARACTERS),

@@ -54,6 +54,8 @@ export interface ApiServer extends Kubectl {
   /** The path of its audit log. */
   readonly auditLog: string;
   startAudit(): Audit;
+  /** Starts the API server again with other ranges of Services. */
+  setServiceCidrs(serviceCidrs: readonly string[]): Promise<void>;
   /** For a controller manager that starts only after the test has prepared the cluster. */
   startControllerManager(): Daemon;
   /** Makes it, and its etcd, reachable at the same URLs in a network namespace, for a server on loopback. */
@@ -118,10 +120,10 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
   );
   const { authority, admin } = credentials;
   const identification = ["--cacert", authority.cert, "--cert", admin.cert, "--key", admin.key];
-  const apiServer = start(
-    "kube-apiserver",
-    apiServerFlags(directory.path, { address, port, etcdEndpoint, credentials, plan }),
-    () => curl(enter, [...identification, `${url}/readyz?verbose`]),
+  const flagsOf = (changed: ApiServerPlan) =>
+    apiServerFlags(directory.path, { address, port, etcdEndpoint, credentials, plan: changed });
+  const apiServer = start("kube-apiserver", flagsOf(plan), () =>
+    curl(enter, [...identification, `${url}/readyz?verbose`]),
   );
   const running: Daemon[] = [etcd, apiServer];
   const stop = async () => {
@@ -150,6 +152,8 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
     apiServer,
     auditLog,
     startAudit: () => startAudit(auditLog),
+    setServiceCidrs: (serviceCidrs) =>
+      apiServer.restart([...enter, kubeProgram("kube-apiserver", plan.release), ...flagsOf({ ...plan, serviceCidrs })]),
     startControllerManager: () => startPart("kube-controller-manager"),
     async relayInto(netns) {
       using relays = new DisposableStack();

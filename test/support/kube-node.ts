@@ -39,8 +39,8 @@ export interface KubeNode extends AsyncDisposable {
   readonly addresses: readonly string[];
   readonly kubelet: HostDaemon;
   readonly containerd: HostDaemon;
-  /** Kills the kubelet and starts it again. */
-  restartKubelet(): Promise<void>;
+  /** Kills the kubelet and starts it again, perhaps with other addresses to report. */
+  restartKubelet(addresses?: readonly string[]): Promise<void>;
   /** Kills containerd and starts it again; its pods keep running. */
   restartContainerd(): Promise<void>;
   /** Everything that a machine loses when it loses power is gone; /etc, /opt and /var are still there. Runtime and kubelet start again. */
@@ -89,9 +89,9 @@ export async function startKubeNode(server: ApiServer, plan: KubeNodePlan, place
     addresses: place.addresses,
     kubelet,
     containerd,
-    async restartKubelet() {
+    async restartKubelet(addresses) {
       await kubelet.kill();
-      kubelet.start();
+      kubelet.start(addresses && kubeletCommand(host, server, plan, { ...place, addresses }));
     },
     restartContainerd,
     async reboot() {
