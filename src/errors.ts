@@ -72,7 +72,7 @@ export const ERROR_TABLE = {
     code: 11,
     retry: "later",
     meaning:
-      "The cluster is not ready, conflicting changes could not be resolved in time, or the requested address was released by another owner not long ago",
+      "The cluster is not ready, conflicting changes could not be resolved in time, the requested address was released by another owner not long ago, or all addresses of the requested list are in use",
     remedy: "None: the runtime tries again; if the error persists, see the reason in the message",
   },
   "not-available": {

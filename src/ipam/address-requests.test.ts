@@ -50,6 +50,19 @@ describe("addressRequestsOf()", () => {
     expect(plan(ipam, ...requested)).toEqual([...addressRequests]);
   });
 
+  test("asks for addresses of a list alone, of the families that are asked for", () => {
+    const place = "annotation";
+    const { ipam } = decode({ ipam: { type: identity.ipamType, assign_ipv6: "true", ipv4_pools: ["blue"] } });
+    const requested = [{ address: address("10.0.0.9"), place: "runtime" }];
+    const annotated = { pools: { 4: { pools: ["red"], place } }, list: { name: "web", place } };
+    const families = { value: [6] as const, place };
+
+    expect(addressRequestsOf({ ipam, requested, annotated })).toEqual([{ kind: "listed", list: "web", place }]);
+    expect(addressRequestsOf({ ipam, requested: [], annotated: { ...annotated, families } })).toEqual([
+      { kind: "listed", list: "web", place, families },
+    ]);
+  });
+
   describe("with families in an annotation", () => {
     const place = "annotation";
     const planned = (value: readonly (4 | 6)[], ipam: object, ...requested: readonly string[]) =>

@@ -3,7 +3,7 @@
  *
  *   annotations  >  requests of the runtime  >  network config  >  selectors of the pools
  *
- * Addresses in an annotation are all that the attachment gets. Otherwise the first
+ * Addresses in an annotation, or of a list that it names, are all that the attachment gets. Otherwise the first
  * source that asks decides for each family; a family that the runtime does not ask
  * for is assigned as the config says. An address that the runtime asks for must be
  * in the pools that an annotation, or else the config, lists for its family. If
@@ -14,7 +14,7 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Family, formatAddress } from "../ip/address.ts";
-import type { AddressRequest, RequestedPools } from "./request.ts";
+import type { AddressRequest, RequestedFamilies, RequestedPools } from "./request.ts";
 import type { RequestedAddress } from "./requested-addresses.ts";
 
 /** What each source asks for. */
@@ -30,13 +30,9 @@ export interface AnnotatedRequests {
   readonly addresses?: readonly RequestedAddress[];
   readonly pools: Readonly<Partial<Record<Family, PoolRequest>>>;
   /** The attachment gets an address of each, and none of another. */
-  readonly families?: FamilyRequest | undefined;
-}
-
-export interface FamilyRequest {
-  readonly value: readonly Family[];
-  /** Where they are requested, for messages. */
-  readonly place: string;
+  readonly families?: RequestedFamilies;
+  /** The name of an IPAddressList; the attachment gets addresses of it and no others. */
+  readonly list?: { readonly name: string; readonly place: string };
 }
 
 export interface PoolRequest {
@@ -49,7 +45,10 @@ export interface PoolRequest {
 export function addressRequestsOf(sources: RequestSources): readonly AddressRequest[] {
   const { requested, annotated } = sources;
   const addresses = annotated?.addresses ?? requested;
-  const families = annotated?.families;
+  const { families, list } = annotated ?? {};
+  if (list !== undefined) {
+    return [{ kind: "listed", list: list.name, place: list.place, ...(families === undefined ? {} : { families }) }];
+  }
   const addressRequests: AddressRequest[] = [];
   for (const family of families?.value ?? FAMILIES) {
     const given = onlyOne(addresses, family);

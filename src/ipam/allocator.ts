@@ -36,6 +36,7 @@ import type { AffinityOutcome, AffinityRequest } from "./release/decide-affinity
 import { decideReleaseHandle } from "./release/decide-handle.ts";
 import { recountHandle, releaseAddresses, releaseAffinity, releaseHandle, wantedToRelease } from "./release/release.ts";
 import type {
+  AddressRequest,
   Assignment,
   AssignRequest,
   GuardedAddress,
@@ -45,7 +46,7 @@ import type {
   ReleaseRule,
 } from "./request.ts";
 import { respectingLock } from "./respecting-lock.ts";
-import { baseWanted, blockName, LISTED_PREFIXES, View, wantedBlocks } from "./view.ts";
+import { baseWanted, blockName, LISTED_PREFIXES, View, wantedAddressList, wantedBlocks } from "./view.ts";
 
 /** An address and the block it lies in. */
 export interface HeldAddress {
@@ -156,11 +157,8 @@ async function assignOrFail(
   }: { readonly alongside: Alongside<Assignment> | undefined; readonly partly: (outcome: AssignOutcome) => void },
 ): Promise<Assignment> {
   const remembered = await hints.load();
-  const likely = request.addressRequests.flatMap((addressRequest) =>
-    addressRequest.kind === "given"
-      ? [blockName(blockOf(addressRequest.address, BLOCK_SIZES[addressRequest.address.family].usual))]
-      : blocksToAssignFrom(remembered, addressRequest.family),
-  );
+  const likely = request.addressRequests.flatMap((addressRequest) => likelyBlocks(addressRequest, remembered));
+  const lists = request.addressRequests.flatMap((each) => (each.kind === "listed" ? wantedAddressList(each.list) : []));
   const { outcome } = await settle<AssignOutcome>(
     store,
     {
@@ -168,6 +166,7 @@ async function assignOrFail(
       first: (again) => [
         ...baseWanted(request.node, request.handle, { isSteady: likely.length > 0 && again.length === 0 }),
         ...wantedBlocks(likely, again),
+        ...lists,
       ],
       decide: (facts) => decideAssign(request, facts, { now: means.now(), isHostAddress: means.isHostAddress }),
       partly,
@@ -180,6 +179,18 @@ async function assignOrFail(
   );
   await remember({ hints, means }, remembered, { node: request.node, outcome });
   return { addresses: outcome.addresses, pools: outcome.pools, unreadablePools: outcome.unreadablePools };
+}
+
+/** Which block of a list has a free address is not known before the list. */
+function likelyBlocks(addressRequest: AddressRequest, remembered: HostHints): readonly string[] {
+  switch (addressRequest.kind) {
+    case "given":
+      return [blockName(blockOf(addressRequest.address, BLOCK_SIZES[addressRequest.address.family].usual))];
+    case "automatic":
+      return blocksToAssignFrom(remembered, addressRequest.family);
+    case "listed":
+      return [];
+  }
 }
 
 async function held(

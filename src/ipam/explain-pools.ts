@@ -5,7 +5,9 @@
  */
 import { PluginError } from "../errors.ts";
 import { type Family, formatAddress } from "../ip/address.ts";
-import { formatPrefix } from "../ip/prefix.ts";
+import { formatPrefix, prefixContains } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
+import { type ListedRequest, type ListRequest, requestsOfList } from "./assign/listed-address.ts";
 import {
   choosePools,
   type PodNamespace,
@@ -14,9 +16,11 @@ import {
   poolHolding,
   poolNamed,
   whyNotAllowed,
+  whyNotOfNamespace,
   whyNotSelected,
   whyNotUsable,
 } from "./pools.ts";
+import type { AddressList } from "./records.ts";
 import type { AddressRequest } from "./request.ts";
 
 /** Something that asks for addresses or pools. */
@@ -62,8 +66,41 @@ export interface Surroundings {
   readonly configPlace: string;
 }
 
+/** What asks for one address, of any pool or of a given one. */
+type PoolRequest = Exclude<AddressRequest, { kind: "listed" }>;
+
+/** `list`: the one that the request names. */
+export function explainList(
+  request: ListRequest,
+  list: AddressList | undefined,
+  surroundings: Omit<Surroundings, "sources" | "configPlace">,
+): readonly ExplainedRequest[] {
+  return requestsOfList(request, list).map((listed) => explainListed(listed, surroundings));
+}
+
+function explainListed(
+  { family, addresses, list, request }: ListedRequest,
+  { pools, namespace }: Omit<Surroundings, "sources" | "configPlace">,
+): ExplainedRequest {
+  const holds = (pool: Pool) => addresses.some((address) => prefixContains(pool.cidr, address));
+  const ofFamily = pools.filter(({ cidr }) => cidr.network.family === family);
+  const why = (pool: Pool) =>
+    holds(pool) ? whyNotUsable(pool) : `no address of IPAddressList ${quoted(request.list)} is in it`;
+  const [usable, others] = [true, false].map((isUsable) =>
+    ofFamily.filter((pool) => (why(pool) === undefined) === isUsable),
+  );
+  const refused = list.namespaces && whyNotOfNamespace(list.namespaces, namespace);
+  return {
+    family,
+    decidedBy: { place: request.place, value: request.list },
+    overridden: [],
+    pools: [...(usable ?? []), ...(others ?? [])].map((pool) => shown(pool, why(pool))),
+    ...(refused === undefined ? {} : { problem: `Cannot use IPAddressList ${quoted(request.list)}: ${refused}` }),
+  };
+}
+
 export function explainRequest(
-  addressRequest: AddressRequest,
+  addressRequest: PoolRequest,
   { pools, sources, node, labels, namespace, configPlace }: Surroundings,
 ): ExplainedRequest {
   const family = addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family;
@@ -94,7 +131,7 @@ export function explainRequest(
   };
 }
 
-function decidingPlace(addressRequest: AddressRequest, configPlace: string): string {
+function decidingPlace(addressRequest: PoolRequest, configPlace: string): string {
   if (addressRequest.kind === "given" && addressRequest.place !== undefined) return addressRequest.place;
   if (addressRequest.pools === undefined) return NODE_SELECTORS.place;
   return addressRequest.poolsPlace ?? configPlace;
@@ -102,7 +139,7 @@ function decidingPlace(addressRequest: AddressRequest, configPlace: string): str
 
 function usablePools(
   pools: readonly Pool[],
-  addressRequest: AddressRequest,
+  addressRequest: PoolRequest,
   criteria: PoolCriteria,
 ): { readonly usable: readonly Pool[]; readonly problem?: string } {
   try {
@@ -116,7 +153,7 @@ function usablePools(
 
 function whyPassedOver(
   pool: Pool,
-  addressRequest: AddressRequest,
+  addressRequest: PoolRequest,
   { criteria, place }: { readonly criteria: PoolCriteria; readonly place: string },
 ): string {
   if (addressRequest.kind === "given") {

@@ -249,7 +249,7 @@ export function whyNotSelected(pool: Pool, criteria: PoolCriteria): string | und
 }
 
 /** Why the selector does not select the namespace of a pod; `undefined` if it does. */
-function whyNotOfNamespace(
+export function whyNotOfNamespace(
   { selector, selects }: SelectedNamespaces,
   namespace: PodNamespace | undefined,
 ): string | undefined {

@@ -5,6 +5,7 @@
 import type { Change, Entry, Rewrite } from "../datastore/datastore.ts";
 import { readEach, type Unreadable } from "../datastore/read-each.ts";
 import { PluginError } from "../errors.ts";
+import type { Address } from "../ip/address.ts";
 import { type Prefix, parsePrefix } from "../ip/prefix.ts";
 import { readAffinity, writeAffinity } from "../model/block-affinity.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../model/ipam-block.ts";
@@ -12,6 +13,7 @@ import type { IPAMConfiguration } from "../model/ipam-configuration.ts";
 import { readHandle, writeHandle } from "../model/ipam-handle.ts";
 import { affinityKey, blockKey, borrowedKey, handleKey, type Keys, PRODUCT_KEYS } from "../model/keys.ts";
 import {
+  readStoredAddressList,
   readStoredConfiguration,
   readStoredNode,
   readStoredPool,
@@ -84,6 +86,22 @@ export function decodePools(entries: readonly Entry[], decode = decodePool): Dec
 
 export function decodeReservation(entry: Entry): readonly Prefix[] {
   return readStoredReservation(entry.value, entry.key);
+}
+
+/** An IPAddressList. */
+export interface AddressList {
+  /** In their order. */
+  readonly addresses: readonly Address[];
+  /** Absent: of all namespaces, and of containers without a pod. */
+  readonly namespaces?: SelectedNamespaces;
+  readonly key: string;
+  readonly revision: string;
+}
+
+export function decodeAddressList({ key, value, revision }: Entry): AddressList {
+  const { addresses, namespaceSelector } = readStoredAddressList(value, key);
+  const namespaces = namespaceSelector === "all()" ? {} : { namespaces: labelledBy(namespaceSelector) };
+  return { addresses, ...namespaces, key, revision };
 }
 
 export function decodeConfiguration(entry: Entry): Configuration {

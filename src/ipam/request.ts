@@ -8,7 +8,7 @@ import type { ThisMachine } from "./node-machine.ts";
 import type { PodNamespace, Pool } from "./pools.ts";
 
 /**
- * One address: any address of a family, or a given one. With `pools` only an address in one of them. `place`: the
+ * One address: any address of a family, or a given one; or one of each family of a list. With `pools` only an address in one of them. `place`: the
  * annotation that asks for it, for messages.
  */
 export type AddressRequest =
@@ -18,7 +18,22 @@ export type AddressRequest =
       /** What asks for the family, for messages; absent: the network config. */
       readonly familyPlace?: string;
     } & RequestedPools)
-  | ({ readonly kind: "given"; readonly address: Address; readonly place?: string | undefined } & RequestedPools);
+  | ({ readonly kind: "given"; readonly address: Address; readonly place?: string | undefined } & RequestedPools)
+  | {
+      readonly kind: "listed";
+      /** The name of an IPAddressList. */
+      readonly list: string;
+      /** Where it is named, for messages. */
+      readonly place: string;
+      /** Absent: each family that the list has. */
+      readonly families?: RequestedFamilies;
+    };
+
+export interface RequestedFamilies {
+  readonly value: readonly Family[];
+  /** Where they are requested, for messages. */
+  readonly place: string;
+}
 
 export interface RequestedPools {
   /** CIDRs or names; absent: the node selectors decide. */
@@ -54,7 +69,7 @@ export interface AssignedAddress {
   readonly block: Prefix;
   /** The pool it lies in, when it still exists. */
   readonly pool?: string;
-  /** Asked for by name. */
+  /** Asked for by itself, or from a list. */
   readonly given: boolean;
   /** Held before this request: nothing new was taken. */
   readonly held: boolean;

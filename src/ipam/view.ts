@@ -83,6 +83,12 @@ export class View {
     return this.read(RESERVATIONS).flatMap((entry) => this.facts.decode(entry, records.decodeReservation));
   }
 
+  /** `undefined`: there is no list of that name. */
+  addressList(name: string): records.AddressList | undefined {
+    const entry = this.read(wantedAddressList(name))[0];
+    return entry && this.facts.decode(entry, records.decodeAddressList);
+  }
+
   configuration(): records.Configuration {
     const entry = this.read(CONFIGURATION)[0];
     return entry ? this.facts.decode(entry, records.decodeConfiguration) : records.DEFAULT_CONFIGURATION;
@@ -172,6 +178,10 @@ export class View {
     if (entries) return entries;
     throw new Unread(wanted);
   }
+}
+
+export function wantedAddressList(name: string): Wanted {
+  return { kind: "key", key: keys.resourceKey("ipaddresslists", { name }) };
 }
 
 function wantedNode(node: string): Wanted {

@@ -24,6 +24,8 @@ export const ADDRESS_MESSAGES = {
   either: 'is neither an IP address nor a CIDR; use for example "10.0.0.1" or "10.0.0.0/24"',
   prefix: (example: string) => `is not a CIDR; use address and prefix length, for example "${example}"`,
   hostBits: (network: string) => `has host bits; use "${network}"`,
+  single: 'is not a single IP address; use for example "10.0.0.1" or "fd00::1"',
+  spelling: (canonical: string) => `is spelled unusually; use "${canonical}"`,
 } as const;
 
 function textField(problemOf: Validation) {
@@ -38,6 +40,12 @@ function textField(problemOf: Validation) {
 
 export const prefixField = textField(prefixProblem);
 export const addressField = textField((text) => (parseAddress(text) ? undefined : ADDRESS_MESSAGES.address));
+/** In the one spelling of the address, so that texts differ if the addresses do. */
+export const singleAddressField = textField((text) => {
+  const address = parseAddress(text);
+  if (address === undefined || unmapAddress(address).family !== address.family) return ADDRESS_MESSAGES.single;
+  return text === formatAddress(address) ? undefined : ADDRESS_MESSAGES.spelling(formatAddress(address));
+});
 export const prefixOrAddressField = textField((text) =>
   parsePrefixOrAddress(text)
     ? undefined

@@ -12,6 +12,7 @@ import { quoteSequenceNumbers } from "./sequence-numbers.ts";
 /** The least a user must write, by kind. */
 const SMALLEST: Readonly<Record<string, object>> = {
   IPPool: { cidr: "10.0.0.0/16" },
+  IPAddressList: { addresses: ["10.0.0.1"] },
   HostEndpoint: { node: "n", interfaceName: "*" },
   ContainerLabels: { network: "pods", labels: { tier: "a" } },
   BGPPeer: { peerSelector: "has(router)" },

@@ -15,6 +15,7 @@ import { type GlobalNetworkPolicy, globalNetworkPolicy } from "./global-network-
 import { type GlobalNetworkSet, globalNetworkSet } from "./global-network-set.ts";
 import { type HostEndpoint, hostEndpoint } from "./host-endpoint.ts";
 import { affinitySchema, blockSchema, handleSchema } from "./internal-kinds.ts";
+import { type IPAddressList, ipAddressList } from "./ip-address-list.ts";
 import { checkPoolOverlap, checkPoolOverlaps, checkPoolUpdate, type IPPool, ipPool } from "./ip-pool.ts";
 import { type IPReservation, ipReservation } from "./ip-reservation.ts";
 import { type IPAMConfiguration, ipamConfiguration } from "./ipam-configuration.ts";
@@ -83,6 +84,12 @@ export const RESERVATION: PublicKind<IPReservation> = publicKind(ipReservation, 
   "reservation",
   "reservations",
   "ipr",
+]);
+
+export const ADDRESS_LIST: PublicKind<IPAddressList> = publicKind(ipAddressList, "ipaddresslists", [
+  "addresslist",
+  "addresslists",
+  "ipal",
 ]);
 
 export const IPAM_CONFIGURATION: PublicKind<IPAMConfiguration> = {
@@ -173,6 +180,7 @@ export const BGP_FILTER: PublicKind<BGPFilter> = publicKind(bgpFilter, "bgpfilte
 export const PUBLIC_KINDS: readonly PublicKind[] = [
   POOL,
   RESERVATION,
+  ADDRESS_LIST,
   IPAM_CONFIGURATION,
   CLUSTER_INFORMATION,
   NODE,

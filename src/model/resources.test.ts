@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { API_VERSION, identity } from "../identity.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import { clusterInformation, clusterVersion, withClusterVersion } from "./cluster-information.ts";
+import { ipAddressList } from "./ip-address-list.ts";
 import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "./ipam-configuration.ts";
 import { node } from "./node.ts";
@@ -36,6 +37,40 @@ describe("ipReservation", () => {
 
   test("refuses a list in place of its spec, which would reserve nothing", () => {
     expect(pathsOf(ipReservation, document("IPReservation", "r", ["10.0.0.0/30"]))).toEqual(["spec"]);
+  });
+});
+
+describe("ipAddressList", () => {
+  const spec = (addresses: unknown, more: object = {}) => document("IPAddressList", "web", { addresses, ...more });
+  const most = Array.from({ length: 1025 }, (_, index) => `10.0.${index >> 8}.${index & 255}`);
+
+  test("keeps the order of its addresses, and is for all namespaces by default", () => {
+    const stored = JSON.stringify(spec(["10.0.0.9", "fd00::9", "10.0.0.1"], { namespaceSelector: "" }));
+
+    expect(ipAddressList.read(stored, "key").spec).toEqual({
+      addresses: ["10.0.0.9", "fd00::9", "10.0.0.1"],
+      namespaceSelector: "all()",
+    });
+    expect(pathsOf(ipAddressList, spec(most.slice(1)))).toEqual([]);
+  });
+
+  test.each([
+    ["a network", ["10.0.0.1", "10.0.0.2/32"], "spec.addresses[1]"],
+    ["a range", ["10.0.0.1-10.0.0.5"], "spec.addresses[0]"],
+    ["a repeated address", ["10.0.0.1", "fd00::1", "10.0.0.1"], "spec.addresses[2]"],
+    ["another spelling, which might repeat one", ["fd00:0::1"], "spec.addresses[0]"],
+    ["an IPv4 address in the notation of IPv6", ["::ffff:10.0.0.1"], "spec.addresses[0]"],
+    ["no address", [], "spec.addresses"],
+    ["no list", undefined, "spec.addresses"],
+    ["more than 1,024 addresses", most, "spec.addresses"],
+  ])("refuses %s", (_, addresses, path) => {
+    expect(pathsOf(ipAddressList, spec(addresses))).toEqual([path]);
+  });
+
+  test("refuses what is not a selector", () => {
+    expect(pathsOf(ipAddressList, spec(["10.0.0.1"], { namespaceSelector: "tenant" }))).toEqual([
+      "spec.namespaceSelector",
+    ]);
   });
 });
 

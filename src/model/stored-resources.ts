@@ -1,4 +1,5 @@
 /** Reads only the fields of resources that the allocator needs on every ADD (see stored.ts). */
+import { type Address, parseAddress, unmapAddress } from "../ip/address.ts";
 import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
@@ -86,6 +87,23 @@ export function readStoredReservation(text: string, key: string): readonly Prefi
     if (prefix === undefined) throw spec.refusal("reservedCIDRs", "a list of addresses and networks");
     return prefix;
   });
+}
+
+export interface StoredAddressList {
+  /** In their order. */
+  readonly addresses: readonly Address[];
+  readonly namespaceSelector: string;
+}
+
+export function readStoredAddressList(text: string, key: string): StoredAddressList {
+  const spec = readStored(text, "IPAddressList", key).section("spec");
+  const namespaceSelector = spec.text("namespaceSelector", "");
+  const addresses = spec.texts("addresses").map((each) => {
+    const address = parseAddress(each);
+    if (address === undefined) throw spec.refusal("addresses", "a list of single addresses");
+    return unmapAddress(address);
+  });
+  return { addresses, namespaceSelector: namespaceSelector.trim() === "" ? "all()" : namespaceSelector };
 }
 
 /** With its stored field names, and without the envelope of a resource. */

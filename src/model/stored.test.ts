@@ -2,8 +2,10 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import { PluginError } from "../errors.ts";
+import { formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import { clusterInformation } from "./cluster-information.ts";
+import { ipAddressList } from "./ip-address-list.ts";
 import { ipPool, poolPrefix } from "./ip-pool.ts";
 import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
 import { ipamConfiguration } from "./ipam-configuration.ts";
@@ -13,6 +15,7 @@ import { whyPoolUnusable } from "./pool-checks.ts";
 import { profile } from "./profile.ts";
 import { readStored } from "./stored.ts";
 import {
+  readStoredAddressList,
   readStoredConfiguration,
   readStoredNode,
   readStoredPool,
@@ -25,7 +28,18 @@ const KEY = "/key";
 /** What a field may hold, right and wrong, of every type. */
 const anything = fc.constantFrom<unknown>(
   ...[undefined, null, true, false, "", "a", 0, 26, 1.5, {}, { a: "b" }, { a: 1 }, []],
-  ...[["Workload"], ["Other"], [1], "10.0.0.0/16", "10.0.0.1/16", "fd00::/64", ["10.0.0.1"], ["x"], 'rack == "a"'],
+  ...[
+    ["Workload"],
+    ["Other"],
+    [1],
+    "10.0.0.0/16",
+    "10.0.0.1/16",
+    "fd00::/64",
+    ["10.0.0.1"],
+    ["fd00::1", "10.0.0.1"],
+    ["x"],
+    'rack == "a"',
+  ],
 );
 const spec = (...names: readonly string[]) =>
   fc.record(Object.fromEntries(names.map((name) => [name, anything])), { requiredKeys: [] });
@@ -97,6 +111,19 @@ const PAIRS: readonly Pair[] = [
     }),
     byHand: (text) => readStoredReservation(text, KEY),
     bySchema: (text) => reservedPrefixes([ipReservation.read(text, KEY)]),
+  },
+  {
+    kind: "IPAddressList",
+    record: fc.record({
+      kind: fc.constant("IPAddressList"),
+      metadata: fc.constant({ name: "l" }),
+      spec: spec("addresses", "namespaceSelector"),
+    }),
+    byHand: (text) => {
+      const { addresses, ...others } = readStoredAddressList(text, KEY);
+      return { ...others, addresses: addresses.map(formatAddress) };
+    },
+    bySchema: (text) => ipAddressList.read(text, KEY).spec,
   },
   {
     kind: "IPAMConfiguration",

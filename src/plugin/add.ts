@@ -112,7 +112,8 @@ function reportOverridden(requested: readonly RequestedAddress[], { requests }: 
   const { families } = requests;
   for (const { address, place } of requested) {
     const isOtherFamily = families !== undefined && !families.value.includes(address.family);
-    const winner = requests.addresses ?? requests.addressesWithoutIpam ?? (isOtherFamily ? families : undefined);
+    const instead = requests.addresses ?? requests.addressesWithoutIpam ?? requests.list;
+    const winner = instead ?? (isOtherFamily ? families : undefined);
     if (winner === undefined) continue;
     log.warning(`"${formatAddress(address)}" (${place}) has no effect: ${winner.place} takes precedence`);
   }

@@ -2,8 +2,12 @@
 import type { AnnotatedRequests } from "../ipam/address-requests.ts";
 import type { AnnotationRequests } from "./annotations.ts";
 
-export function annotatedRequests({ addresses, families, pools }: AnnotationRequests): AnnotatedRequests {
-  const asked = { pools, ...(families === undefined ? {} : { families }) };
+export function annotatedRequests({ addresses, families, list, pools }: AnnotationRequests): AnnotatedRequests {
+  const asked: AnnotatedRequests = {
+    pools,
+    ...(families === undefined ? {} : { families }),
+    ...(list === undefined ? {} : { list: { name: list.value, place: list.place } }),
+  };
   if (addresses === undefined) return asked;
   const { value, place } = addresses;
   return { ...asked, addresses: value.map((address) => ({ address, place })) };

@@ -10,6 +10,7 @@ import {
   prefixAround,
   prefixContains,
 } from "../ip/prefix.ts";
+import { LONGEST_NAME } from "../model/longest-name.ts";
 import { parseJson } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
 import { macProblem } from "./requested-mac.ts";
@@ -46,6 +47,14 @@ export function decodeAddresses(text: string): Decoded<readonly Address[]> {
   }
   return { ok: true, value: addresses };
 }
+
+/** Whether the list exists is checked when the datastore is read. */
+export function decodeListName(text: string): Decoded<string> {
+  if (text.length <= LONGEST_NAME && LIST_NAME.test(text)) return { ok: true, value: text };
+  return broken("it is not the name of an IPAddressList; write one name, such as web, not in a JSON array");
+}
+
+const LIST_NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 
 /** In the order of the families, each once. */
 export function decodeFamilies(text: string): Decoded<readonly Family[]> {

@@ -95,6 +95,24 @@ describe("annotationRequests()", () => {
     expect(requests({ ipAddrs: '["fd00::5"]', ipFamilies: '["IPv4", "IPv6"]' }).addresses?.value).toHaveLength(1);
   });
 
+  test("decodes the name of a list of addresses, of the pod alone", () => {
+    expect(requests({ ipAddrsFrom: "web" }, { ipAddrsFrom: "other" }).list).toEqual({
+      value: "web",
+      place: `annotation "${annotationKey("ipAddrsFrom")}" of pod "shop/web"`,
+    });
+    expect(requests({}, { ipAddrsFrom: "other" }).list).toBeUndefined();
+  });
+
+  test.each<readonly [Values]>([
+    [{ ipAddrs: '["10.0.0.5"]', ipAddrsFrom: "web" }],
+    [{ ipAddrsFrom: "web", ipAddrsNoIpam: '["10.0.0.5"]' }],
+  ])("refuses a list together with addresses: %j", (values) => {
+    const { kind, message } = thrownBy(() => requests(values));
+
+    expect([kind, message]).toEqual(["annotation-invalid", expect.stringContaining("only one of the two is allowed")]);
+    for (const name of Object.keys(values)) expect(message).toContain(annotationKey(name as AnnotationName));
+  });
+
   test("uses no other annotations of a namespace", () => {
     expect(requests({}, { ipAddrs: '["10.0.0.5"]', ipAddrsNoIpam: "x", floatingIPs: "x", hwAddr: "x" })).toEqual({
       pools: {},
@@ -116,6 +134,8 @@ describe("annotationRequests()", () => {
     ["an IPv6 pool for IPv4", { ipv4pools: '["fd00::/64"]' }, "CIDR of an IPv4 pool"],
     ["an IPv4 pool for IPv6", { ipv6pools: '["blue6", "10.1.0.0/16"]' }, "CIDR of an IPv6 pool"],
     ["an address instead of a pool", { ipv4pools: '["10.1.0.0"]' }, "neither the name of a pool"],
+    ["names of lists in a list", { ipAddrsFrom: '["web"]' }, "it is not the name of an IPAddressList; write one name"],
+    ["no name of a list", { ipAddrsFrom: "" }, "it is not the name of an IPAddressList"],
     ["families without a list", { ipFamilies: "IPv4" }, "not a JSON array of strings"],
     ["no family", { ipFamilies: "[]" }, "the list is empty"],
     ["an unknown family", { ipFamilies: '["IPv4", "ipv6"]' }, '"ipv6" is not a family; write ["IPv4"], ["IPv6"] or'],

@@ -20,6 +20,7 @@ import {
   type Decoded,
   decodeAddresses,
   decodeFamilies,
+  decodeListName,
   decodeMac,
   decodePodAddresses,
   decodePools,
@@ -67,6 +68,14 @@ export const ANNOTATIONS = {
     value: "one IPv4 address, one IPv6 address, or one of each",
     example: '["10.1.0.5", "fd00::5"]',
     effect: "The pod gets these addresses and no others, assigned by IPAM; each must be in an enabled pool",
+    needs: "own IPAM",
+  },
+  ipAddrsFrom: {
+    on: "pod",
+    value: "the name of an [IPAddressList](ipam.md#lists-of-addresses), not in a list",
+    example: "web",
+    effect:
+      "The pod gets the first free address of each family of this list, and no others: for pods of a Deployment, whose names change",
     needs: "own IPAM",
   },
   ipAddrsNoIpam: {
@@ -137,6 +146,8 @@ export interface AnnotationRequests {
   readonly families?: Annotated<readonly Family[]>;
   /** By IPAM. */
   readonly addresses?: Annotated<readonly Address[]>;
+  /** The name of an IPAddressList. */
+  readonly list?: Annotated<string>;
   readonly addressesWithoutIpam?: Annotated<readonly Address[]>;
   readonly floatingAddresses?: Annotated<readonly Address[]>;
   readonly mac?: Annotated<Uint8Array>;
@@ -153,6 +164,7 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
   const pools6 = poolRequest(pod, 6);
   const families = decoded(pod, "ipFamilies", decodeFamilies);
   const addresses = decoded(pod, "ipAddrs", decodePodAddresses);
+  const list = decoded(pod, "ipAddrsFrom", decodeListName);
   const addressesWithoutIpam = decoded(pod, "ipAddrsNoIpam", decodePodAddresses);
   requireFamilies(pod, families);
   const floatingAddresses = decoded(pod, "floatingIPs", (text) => atMost(most, decodeAddresses(text)));
@@ -162,6 +174,7 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
     pools: { ...(pools4 && { 4: pools4 }), ...(pools6 && { 6: pools6 }) },
     ...(families && { families }),
     ...(addresses && { addresses }),
+    ...(list && { list }),
     ...(addressesWithoutIpam && { addressesWithoutIpam }),
     ...(floatingAddresses && { floatingAddresses }),
     ...(mac && { mac }),
@@ -250,10 +263,13 @@ function isEnabled(feature: FeatureName, { features }: AnnotationLimits): boolea
 }
 
 function requireOnlyOne(pod: AnnotatedPod): void {
-  const [byIpam, withoutIpam] = [find(pod, "ipAddrs"), find(pod, "ipAddrsNoIpam")];
-  if (byIpam === undefined || withoutIpam === undefined) return;
-  const rule = `it is set together with "${annotationKey("ipAddrs")}" ${quoted(byIpam.text)}; only one of the two is allowed`;
-  throw refusal(withoutIpam, rule);
+  const [first, second] = (["ipAddrs", "ipAddrsFrom", "ipAddrsNoIpam"] as const).flatMap((name) => {
+    const written = find(pod, name);
+    return written === undefined ? [] : [{ name, written }];
+  });
+  if (first === undefined || second === undefined) return;
+  const rule = `it is set together with "${annotationKey(first.name)}" ${quoted(first.written.text)}; only one of the two is allowed`;
+  throw refusal(second.written, rule);
 }
 
 /** Addresses of a family that the pod shall not have. */

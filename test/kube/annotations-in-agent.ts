@@ -36,6 +36,8 @@ const CASES: readonly Case[] = [
   { title: "ipv4pools", values: { ipv4pools: '["red"]' }, expected: ["10.62.0.x/32", "fd61::x/128"] },
   { title: "ipv6pools", values: { ipv6pools: '["fd62::/112"]' }, expected: ["10.61.0.x/32", "fd62::x/128"] },
   { title: "ipFamilies", values: { ipFamilies: '["IPv6"]' }, expected: ["fd61::x/128"] },
+  { title: "ipAddrsFrom", values: { ipAddrsFrom: "web" }, expected: ["10.61.0.245/32"] },
+  { title: "ipAddrsFrom of another namespace", values: { ipAddrsFrom: "theirs" }, expected: 121 },
   { title: "an unknown family", values: { ipFamilies: '["IPv5"]' }, expected: 121 },
   { title: "pools of the namespace", plan: { namespace: NAMESPACE }, expected: ["10.62.0.x/32", "fd62::x/128"] },
   {
@@ -104,7 +106,7 @@ const CASES: readonly Case[] = [
   { title: "pod on another node", plan: { spec: { nodeName: "node-2" } }, expected: 11 },
 ];
 
-/** The pools of the site are blue, red, blue6 and red6. */
+/** The pools of the site are blue, red, blue6 and red6, its lists web and theirs. */
 export async function expectSameInAgent(kube: KubeSite): Promise<void> {
   await kube.server.createNamespace(NAMESPACE);
   const annotations = { [annotationKey("ipv4pools")]: '["red"]', [annotationKey("ipv6pools")]: '["red6"]' };

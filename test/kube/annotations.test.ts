@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { type AnnotationName, annotationKey } from "../../src/plugin/annotations.ts";
-import { nodeChange, poolChange } from "../support/ipam.ts";
+import { listChange, nodeChange, poolChange } from "../support/ipam.ts";
 import {
   KUBE_SITE_STORES,
   type KubePod,
@@ -24,6 +24,8 @@ const POOLS = [
   poolChange("off", "10.64.0.0/24", { disabled: true }),
   poolChange("blue6", "fd61::/112"),
   poolChange("red6", "fd62::/112"),
+  listChange("web", ["10.61.0.245"]),
+  listChange("theirs", ["10.61.0.246"], "tenant == 'theirs'"),
   nodeChange("node-1"),
 ];
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Glob } from "bun";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { parsePrefix } from "../../src/ip/prefix.ts";
+import { ipAddressList } from "../../src/model/ip-address-list.ts";
 import { ipPool } from "../../src/model/ip-pool.ts";
 import { writeBlock } from "../../src/model/ipam-block.ts";
 import { CUSTOM_RESOURCES } from "../../src/release/crds/all-kinds.ts";
@@ -197,6 +198,7 @@ describe("an IP pool", () => {
       "USES",
       "DISABLED",
       "SELECTOR",
+      "NAMESPACES",
       "AGE",
     ]);
     expect(wideRow?.slice(0, 7)).toEqual([
@@ -218,6 +220,38 @@ describe("an IP pool", () => {
     const mode = (await server.kubectl(["explain", "ippool.spec.ipipMode"])).replace(/\s+/g, " ");
     expect(mode).toContain("ENUM: Never Always CrossSubnet");
   });
+});
+
+describe("a list of addresses", () => {
+  const list = (spec: object) => resource("IPAddressList", "bad", spec);
+
+  testServer(
+    "that is not valid is refused with the message of vendorctl",
+    async () => {
+      const most = Array.from({ length: 1025 }, (_, index) => `10.0.${index >> 8}.${index & 255}`);
+      await server.apply(resource("IPAddressList", "large", { addresses: most.slice(1) }));
+      for (const [spec, onServer] of [
+        [{ addresses: ["10.0.0.1", "10.0.0.2/32"] }, undefined],
+        [{ addresses: ["::ffff:10.0.0.1"] }, undefined],
+        [{ addresses: ["fd00:0::1"] }, undefined],
+        [{ addresses: [] }, undefined],
+        [{ addresses: ["10.0.0.1"], namespaceSelector: "tenant" }, "is not a valid selector"],
+        [{ addresses: ["10.0.0.1", "10.0.0.1"] }, `spec.addresses[1]: Duplicate value: "10.0.0.1"`],
+        [{ addresses: most }, "spec.addresses: Too many: 1025: must have at most 1024 items"],
+        [{}, "spec.addresses: Required value"],
+      ] as const) {
+        const document = { apiVersion: API_VERSION, kind: "IPAddressList", metadata: { name: "bad" }, spec };
+        const decoded = ipAddressList.decode(document);
+        const problems = decoded.ok ? [] : decoded.problems;
+        const text = await refusal(list(spec));
+        const wanted = onServer === undefined ? problems.map(({ path, message }) => `${path}: ${message}`) : [onServer];
+
+        const missing = wanted.filter((words) => !words.split(": ").every((part) => text.includes(part)));
+        expect({ spec, problems: problems.length, missing, text }).toEqual({ spec, problems: 1, missing: [], text });
+      }
+    },
+    120_000,
+  );
 });
 
 describe("policies and what they refer to", () => {

@@ -23,6 +23,7 @@ const KINDS = {
   ipamconfigurations: "IPAMConfiguration",
   ippools: "IPPool",
   ipreservations: "IPReservation",
+  ipaddresslists: "IPAddressList",
   ipamblocks: "IPAMBlock",
   ipamhandles: "IPAMHandle",
   blockaffinities: "BlockAffinity",
@@ -49,8 +50,11 @@ const NEEDED_IN_SMALL_POOLS: Readonly<Record<string, string>> = {
 /** After a write whose response was lost; `roles.test.ts` shows their messages. */
 const NEEDED_AFTER_LOSS: readonly string[] = ["get ippools"];
 
-/** Without it the annotations of namespaces have no effect; `pod-facts.test.ts` shows the warning. */
-const NOT_REQUIRED: readonly string[] = ["get namespaces"];
+/**
+ * Without the first the annotations of namespaces have no effect, `pod-facts.test.ts` shows the warning; the second is for pods
+ * that name a list, as those of `address-choice.test.ts`.
+ */
+const NOT_REQUIRED: readonly string[] = ["get namespaces", "get ipaddresslists"];
 
 interface Pod {
   readonly name: string;

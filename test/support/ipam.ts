@@ -6,6 +6,7 @@ import type { AllocatorMeans } from "../../src/ipam/allocator-means.ts";
 import { blockChange, decodeBlock } from "../../src/ipam/records.ts";
 import type { Assignment, AssignRequest } from "../../src/ipam/request.ts";
 import { withReleases } from "../../src/ipam/rest.ts";
+import { ipAddressList } from "../../src/model/ip-address-list.ts";
 import { type IPPoolSpec, ipPool } from "../../src/model/ip-pool.ts";
 import { ipReservation } from "../../src/model/ip-reservation.ts";
 import {
@@ -49,6 +50,11 @@ export function addressedNodeChange(name: string, address: string): Change {
 export function reservationChange(name: string, reservedCIDRs: string[]): Change {
   const value = ipReservation.write(ipReservation.make({ name }, { reservedCIDRs }));
   return { kind: "put", key: resourceKey("ipreservations", { name }), value };
+}
+
+export function listChange(name: string, addresses: string[], namespaceSelector = "all()"): Change {
+  const value = ipAddressList.write(ipAddressList.make({ name }, { addresses, namespaceSelector }));
+  return { kind: "put", key: resourceKey("ipaddresslists", { name }), value };
 }
 
 export function configurationChange(spec: Partial<IPAMConfiguration["spec"]>): Change {

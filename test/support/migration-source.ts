@@ -34,6 +34,8 @@ export async function fillEtcd(store: Datastore, pods = 12): Promise<ReadonlyMap
   await put("clusterinformations", "ClusterInformation", "default", version);
   // Three blocks of eight: nodes borrow from each other.
   await put("ippools", "IPPool", "pods", { cidr: "10.10.0.0/27", blockSize: 29 });
+  await put("ippools", "IPPool", "tenant", { cidr: "10.20.0.0/27", namespaceSelector: "tenant == 'a'" });
+  await put("ipaddresslists", "IPAddressList", "web", { addresses: ["10.10.0.9"], namespaceSelector: "all()" });
   for (const [name, nodeName] of Object.entries(NODE_NAMES)) {
     const bgp = { ipv4Address: name === FIRST ? "192.0.2.1/24" : "192.0.2.2/24" };
     await put("nodes", "Node", name, { bgp, orchRefs: [{ orchestrator: "k8s", nodeName }] });

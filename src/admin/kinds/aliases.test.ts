@@ -15,6 +15,7 @@ const OF_PEER: Readonly<Record<string, string>> = {
   GlobalNetworkSet: "gnetsets globalnetworkset",
   HostEndpoint: "hep heps hostendpoint HostEndpoints",
   IPPool: "ipp pool pools ippool IPPOOLS",
+  IPAddressList: "ipal addresslist addresslists ipaddresslist ipaddresslists",
   IPReservation: "reservation reservations ipreservation",
   KubeControllersConfiguration: "kubecontrollersconfig kubecontrollersconfigs",
   StagedNetworkPolicy: "snp scnp stagednetworkpolicy",

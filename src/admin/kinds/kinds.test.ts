@@ -12,6 +12,7 @@ import { ADMIN_KINDS } from "./kinds.ts";
 /** The required fields of a resource, by kind. */
 const SMALLEST: Readonly<Record<string, object>> = {
   IPPool: { cidr: "10.0.0.0/16" },
+  IPAddressList: { addresses: ["10.0.0.1"] },
   HostEndpoint: { node: "n", interfaceName: "*" },
   ContainerLabels: { network: "pods", labels: { tier: "a" } },
 };

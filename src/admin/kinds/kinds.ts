@@ -1,9 +1,11 @@
 /** The admin tool's table of kinds: one row for each public kind of the model. */
 import { identity } from "../../identity.ts";
 import { type ClusterInformation, clusterVersion } from "../../model/cluster-information.ts";
+import type { IPAddressList } from "../../model/ip-address-list.ts";
 import type { IPReservation } from "../../model/ip-reservation.ts";
 import type { IPAMConfiguration } from "../../model/ipam-configuration.ts";
 import {
+  ADDRESS_LIST,
   CLUSTER_INFORMATION,
   ENDPOINT,
   IPAM_CONFIGURATION,
@@ -45,6 +47,15 @@ const KUBE_CONTROLLERS_CONFIGURATION_ROW: AdminKind<KubeControllersConfiguration
 const RESERVATION_ROW: AdminKind<IPReservation> = {
   ...RESERVATION,
   columns: [{ header: "RESERVED", alias: "CIDRS", cell: ({ spec }) => spec.reservedCIDRs.join(",") }],
+};
+
+const ADDRESS_LIST_ROW: AdminKind<IPAddressList> = {
+  ...ADDRESS_LIST,
+  columns: [
+    { header: "ADDRESSES", cell: ({ spec }) => `${spec.addresses.length}` },
+    { header: "FIRST", cell: ({ spec }) => spec.addresses[0] ?? "" },
+    { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector },
+  ],
 };
 
 const IPAM_CONFIGURATION_ROW: AdminKind<IPAMConfiguration> = {
@@ -109,6 +120,7 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
 export const ADMIN_KINDS: readonly AdminKind[] = [
   POOL_ROW,
   RESERVATION_ROW,
+  ADDRESS_LIST_ROW,
   IPAM_CONFIGURATION_ROW,
   CLUSTER_INFORMATION_ROW,
   NODE_ROW,

@@ -36,6 +36,7 @@ export const ALL_NAMESPACES_OPTION: Option = {
 export const KIND_WORDS: readonly string[] = [
   "ippool",
   "ipreservation",
+  "ipaddresslist",
   "ipamconfiguration",
   "clusterinformation",
   "node",

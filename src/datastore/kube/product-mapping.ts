@@ -22,6 +22,7 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     resourceKind("clusterinformations", "ClusterInformation", means),
     resourceKind("ippools", "IPPool", { ...means, traits: { protection: poolProtection }, withGeneration: true }),
     resourceKind("ipreservations", "IPReservation", means),
+    resourceKind("ipaddresslists", "IPAddressList", means),
     resourceKind("stagednetworkpolicies", "StagedNetworkPolicy", { ...means, namespaced: true }),
     resourceKind("stagedglobalnetworkpolicies", "StagedGlobalNetworkPolicy", means),
     resourceKind("stagedkubernetesnetworkpolicies", "StagedKubernetesNetworkPolicy", { ...means, namespaced: true }),

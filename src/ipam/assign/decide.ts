@@ -2,9 +2,9 @@
  * One assignment as a whole: every address of the request is assigned, or nothing is
  * committed. From the facts to the changes of one transaction.
  */
-import type { Decision, OrderedChange, Wanted } from "../../datastore/datastore.ts";
+import type { Change, Decision, OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
-import type { Address } from "../../ip/address.ts";
+import type { Address, Family } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import { type BlockAttribute, INTERFACE_ATTRIBUTE, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { addressAt } from "../block.ts";
@@ -19,6 +19,7 @@ import { byBorrowing, fromAnyBlock } from "./borrowed-block.ts";
 import type { Choice, Search } from "./choice.ts";
 import { givenAddress } from "./given-address.ts";
 import { heldAddress } from "./held-address.ts";
+import { type ListedRequest, listedAddress, listGuards, requestsOfList } from "./listed-address.ts";
 import { fromNewBlock } from "./new-block.ts";
 import { staleAffinityChanges, unreadDeselected } from "./stale-affinity.ts";
 import { unconfirmedClaimChanges } from "./unconfirmed-claim.ts";
@@ -36,12 +37,15 @@ export interface AssignMeans {
 }
 
 export function decideAssign(request: AssignRequest, facts: Facts, means: AssignMeans): Decision<AssignOutcome> {
-  requireOnePerFamily(request.addressRequests);
   const view = new View(facts, request.node);
   const { node, machineIdentity } = request;
   if (machineIdentity !== undefined && view.knowsNode())
     requireOwnNode(view.registeredNode(), { node, machineIdentity });
-  const choices = request.addressRequests.map((addressRequest) =>
+  const addressRequests = request.addressRequests.flatMap((each): readonly OneRequest[] =>
+    each.kind === "listed" ? requestsOfList(each, view.addressList(each.list)) : [each],
+  );
+  requireOnePerFamily(addressRequests);
+  const choices = addressRequests.map((addressRequest) =>
     choose(addressRequest, openSearch(addressRequest, { view, request, ...means })),
   );
 
@@ -50,15 +54,19 @@ export function decideAssign(request: AssignRequest, facts: Facts, means: Assign
   const made = choices.flatMap((choice) => (choice.kind === "read" ? [] : choice));
   return {
     kind: "commit",
-    changes: changesOf(made, view, { request, ...means }),
-    outcome: outcomeOf(made, view, request),
+    changes: changesOf(made, view, { request, guards: listGuards(addressRequests), ...means }),
+    outcome: outcomeOf(made, view, addressRequests),
   };
 }
 
 type Made = Exclude<Choice, { kind: "read" }>;
 
-function choose(addressRequest: AddressRequest, search: Search): Choice {
+/** For one address. */
+type OneRequest = Exclude<AddressRequest, { kind: "listed" }> | ListedRequest;
+
+function choose(addressRequest: OneRequest, search: Search): Choice {
   if (addressRequest.kind === "given") return givenAddress(search, addressRequest);
+  if (addressRequest.kind === "of list") return listedAddress(search, addressRequest);
   return (
     heldAddress(search) ??
     fromReadBlocks(withPools(search, addressRequest)) ??
@@ -70,14 +78,14 @@ function choose(addressRequest: AddressRequest, search: Search): Choice {
 }
 
 function openSearch(
-  addressRequest: AddressRequest,
+  addressRequest: OneRequest,
   given: AssignMeans & { readonly view: View; readonly request: AssignRequest },
 ): Search {
   const { view, request, now, isHostAddress = () => false } = given;
   return {
     view,
     request,
-    family: addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family,
+    family: familyOf(addressRequest),
     pools: [],
     isHostAddress,
     attributes: attributesFor(request, now),
@@ -126,12 +134,13 @@ function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
 function changesOf(
   made: readonly Made[],
   view: View,
-  { request, now }: { readonly request: AssignRequest; readonly now: Date },
+  { request, guards, now }: { readonly request: AssignRequest; readonly guards: readonly Change[]; readonly now: Date },
 ): readonly OrderedChange[] {
   const taking = made.flatMap((choice) => (choice.kind === "take" ? choice : []));
   const taken = taking.map((choice) => choice.taken.block);
   const handle = changesToTake(view, request.handle, taken);
   const changes = [
+    ...(taking.length === 0 ? [] : guards),
     ...taking.flatMap((choice) => choice.changes.claim),
     ...handle.before,
     ...taking.flatMap((choice) => choice.changes.take),
@@ -148,7 +157,7 @@ function keysOf(changes: readonly OrderedChange[]): ReadonlySet<string> {
   return new Set(changes.map((change) => change.key));
 }
 
-function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): AssignOutcome {
+function outcomeOf(made: readonly Made[], view: View, addressRequests: readonly OneRequest[]): AssignOutcome {
   const pools = view.pools();
   const addresses = made.map((choice, index): AssignedAddress => {
     const { block, ordinal } = choice.kind === "take" ? choice.taken : choice;
@@ -158,7 +167,7 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
       address,
       block: block.cidr,
       ...(pool === undefined ? {} : { pool }),
-      given: request.addressRequests[index]?.kind === "given",
+      given: addressRequests[index]?.kind !== "automatic",
       held: choice.kind === "held" || choice.wasHeld === true,
       ...(choice.kind === "take" && choice.formerNode !== undefined ? { formerNode: choice.formerNode } : {}),
     };
@@ -174,10 +183,12 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
   };
 }
 
-function requireOnePerFamily(addressRequests: readonly AddressRequest[]): void {
-  const families = addressRequests.map((addressRequest) =>
-    addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family,
-  );
+function familyOf(addressRequest: OneRequest): Family {
+  return addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family;
+}
+
+function requireOnePerFamily(addressRequests: readonly OneRequest[]): void {
+  const families = addressRequests.map(familyOf);
   if (new Set(families).size === families.length) return;
   throw new PluginError("internal", "Cannot assign addresses: more than one of a family was asked for");
 }

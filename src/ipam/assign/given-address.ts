@@ -6,7 +6,7 @@
  * A block that does not exist yet, or is empty and has no node, is claimed for this host.
  */
 
-import { PluginError } from "../../errors.ts";
+import { type ErrorKind, PluginError } from "../../errors.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { prefixContains } from "../../ip/prefix.ts";
@@ -14,7 +14,7 @@ import type { BlockAttribute, Release } from "../../model/ipam-block.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
 import { addressAt, assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
-import { poolHolding } from "../pools.ts";
+import { type Pool, poolHolding } from "../pools.ts";
 import { isEmptyWithoutNode } from "../release/block-after-release.ts";
 import type { AddressRequest } from "../request.ts";
 import { describeFormerOwner, isFormerOwner, restLeft } from "../rest.ts";
@@ -24,6 +24,17 @@ import { heldAddress, keepAddress } from "./held-address.ts";
 import { otherBlocksIn } from "./other-blocks.ts";
 
 export type GivenRequest = Extract<AddressRequest, { kind: "given" }>;
+
+/** Why an address cannot be assigned. */
+export interface Unavailable {
+  readonly kind: "unavailable";
+  readonly error: ErrorKind;
+  /** `it is taken by …` */
+  readonly reason: string;
+  readonly details?: string;
+  /** Who has it. */
+  readonly owner?: BlockAttribute;
+}
 
 export function givenAddress(search: Search, addressRequest: GivenRequest): Choice {
   return (
@@ -68,76 +79,79 @@ function describeGiven({ address, place }: Pick<GivenRequest, "address" | "place
 
 function fromPool(search: Search, addressRequest: GivenRequest): Choice {
   const { address, pools: asked, poolsPlace } = addressRequest;
+  const shown = describeGiven(addressRequest);
+  const { view } = search;
+  const found =
+    unavailableHere(search, address) ??
+    takeAddress(
+      search,
+      address,
+      poolHolding(view.pools(), address, { asked, place: poolsPlace, shown, unreadable: view.unreadablePools() }),
+    );
+  if (found.kind !== "unavailable") return found;
+  const { error, reason, details = "" } = found;
+  throw new PluginError(error, `Cannot assign address ${shown}: ${reason}`, { details });
+}
+
+export function unavailableHere({ isHostAddress }: Search, address: Address): Unavailable | undefined {
+  if (!isHostAddress(address)) return undefined;
+  return { kind: "unavailable", error: "address-taken", reason: "this host, or its gateway, has it" };
+}
+
+/** This very address, which nobody holds under the request. `pool`: the one that it lies in. */
+export function takeAddress(search: Search, address: Address, pool: Pool): Choice | Unavailable {
   const { view, request, sequenceNumber } = search;
-  if (search.isHostAddress(address)) {
-    const reason = "this host, or its gateway, has it";
-    throw new PluginError("address-taken", `Cannot assign address ${describeGiven(addressRequest)}: ${reason}`);
-  }
-  const pool = poolHolding(view.pools(), address, {
-    asked,
-    place: poolsPlace,
-    shown: describeGiven(addressRequest),
-    unreadable: view.unreadablePools(),
-  });
   const cidr = blockOf(address, pool.blockLength);
   const known = view.block(cidr);
   if (known.kind === "unknown") return { kind: "read", wanted: [view.wantedBlock(cidr)] };
-  if (known.kind === "present") return fromExistingBlock(search, addressRequest, known);
+  if (known.kind === "present") return fromExistingBlock(search, address, known);
 
   const others = otherBlocksIn(search, pool);
   if (others.kind === "unread") return { kind: "read", wanted: [others.wanted] };
-  if (others.kind === "found") {
-    throw new PluginError(
-      "addresses-exhausted",
-      `Cannot assign address ${describeGiven(addressRequest)}: ${others.reason}`,
-    );
-  }
+  if (others.kind === "found") return { kind: "unavailable", error: "addresses-exhausted", reason: others.reason };
   const block = emptyBlock(cidr, hostAffinity(request.node), sequenceNumber);
   const taken = assignOrdinal(block, ordinalIn(block, address) ?? -1, search.attributes);
-  if (!taken) throw takenBy(addressRequest, undefined);
+  if (!taken) return takenBy(undefined);
   return takeAndClaim(search, { taken, before: { block }, affinity: view.affinity(cidr) });
 }
 
-function fromExistingBlock(search: Search, addressRequest: GivenRequest, known: KnownBlock): Choice {
+function fromExistingBlock(search: Search, address: Address, known: KnownBlock): Choice | Unavailable {
   const { view, request, attributes } = search;
   const { block } = known;
-  const ordinal = ordinalIn(block, addressRequest.address) ?? -1;
+  const ordinal = ordinalIn(block, address) ?? -1;
   const owner = hostAffinity(request.node);
   if (view.configuration().strictAffinity && block.affinity !== owner && !isEmptyWithoutNode(block)) {
-    throw new PluginError(
-      "address-taken",
-      `Cannot assign address ${describeGiven(addressRequest)}: its block belongs to ${quoted(block.affinity ?? "nobody")} and strictAffinity is on`,
-    );
+    const reason = `its block belongs to ${quoted(block.affinity ?? "nobody")} and strictAffinity is on`;
+    return { kind: "unavailable", error: "address-taken", reason };
   }
   const taken: Taken | undefined = assignOrdinal(
     isEmptyWithoutNode(block) ? { ...block, affinity: owner } : block,
     ordinal,
     attributes,
   );
-  if (!taken) throw takenBy(addressRequest, attributesOf(block, ordinal));
-  const release = block.released?.[ordinal];
-  if (release !== undefined) requireRested(search, addressRequest, release);
+  if (!taken) return takenBy(attributesOf(block, ordinal));
+  const resting = restOf(search, block.released?.[ordinal]);
+  if (resting !== undefined) return resting;
   if (isEmptyWithoutNode(block))
     return takeAndClaim(search, { taken, before: known, affinity: view.affinity(block.cidr) });
   return takeFrom(search, known, taken);
 }
 
 /** The former owner may have it at once: connections of its own are its own. */
-function requireRested({ attributes, now }: Search, addressRequest: GivenRequest, release: Release): void {
+function restOf({ attributes, now }: Search, release: Release | undefined): Unavailable | undefined {
   const left = Math.ceil(restLeft(release, now) / 1000);
-  if (left === 0 || isFormerOwner(release, attributes)) return;
+  if (release === undefined || left === 0 || isFormerOwner(release, attributes)) return undefined;
   const owner = describeFormerOwner(release);
-  throw new PluginError(
-    "try-again-later",
-    `Cannot assign address ${describeGiven(addressRequest)}: it was released${owner === undefined ? "" : ` by ${owner}`} and rests for another ${left} s`,
-    {
-      details:
-        "until then connections of its former owner may be tracked on other nodes; the runtime tries again, or choose another address",
-    },
-  );
+  return {
+    kind: "unavailable",
+    error: "try-again-later",
+    reason: `it was released${owner === undefined ? "" : ` by ${owner}`} and rests for another ${left} s`,
+    details:
+      "until then connections of its former owner may be tracked on other nodes; the runtime tries again, or choose another address",
+  };
 }
 
-function takenBy(addressRequest: GivenRequest, owner: BlockAttribute | undefined): PluginError {
+function takenBy(owner: BlockAttribute | undefined): Unavailable {
   const { pod, namespace, container, node } = owner?.secondary ?? {};
   const who = [
     container === undefined ? [] : `container ${quoted(container)}`,
@@ -145,8 +159,10 @@ function takenBy(addressRequest: GivenRequest, owner: BlockAttribute | undefined
     pod === undefined ? [] : `pod "${namespace === undefined ? pod : `${namespace}/${pod}`}"`,
     node === undefined ? [] : `node ${quoted(node)}`,
   ].flat();
-  return new PluginError(
-    "address-taken",
-    `Cannot assign address ${describeGiven(addressRequest)}: it is taken by ${who.join(", ")}`,
-  );
+  return {
+    kind: "unavailable",
+    error: "address-taken",
+    reason: `it is taken by ${who.join(", ")}`,
+    ...(owner === undefined ? {} : { owner }),
+  };
 }

@@ -26,8 +26,11 @@ export interface StructuralSchema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly pattern?: string;
-  /** Of a list: its members are told apart by these keys, so that different tools can own different members. */
-  readonly "x-kubernetes-list-type"?: "map";
+  /**
+   * Of a list: its members are told apart by these keys, so that different tools can own different members; or each value
+   * is in it once.
+   */
+  readonly "x-kubernetes-list-type"?: "map" | "set";
   readonly "x-kubernetes-list-map-keys"?: readonly string[];
   readonly "x-kubernetes-int-or-string"?: true;
   readonly "x-kubernetes-preserve-unknown-fields"?: true;

@@ -6,6 +6,7 @@ import {
   prefixField,
   prefixOrAddressField,
   selectorField,
+  singleAddressField,
 } from "../../model/fields.ts";
 import { celText, formatted, LONGEST_PREFIX, text } from "./cel.ts";
 import type { CelRule } from "./crd-schema.ts";
@@ -33,6 +34,14 @@ const HAS_NO_HOST_BITS: CelRule = {
   messageExpression: formatted(ADDRESS_MESSAGES.hostBits("%s"), ["string(cidr(self).masked())"]),
 };
 
+const IS_SINGLE_ADDRESS: CelRule = { rule: "isIP(self)", message: ADDRESS_MESSAGES.single };
+
+const IS_SPELLED_USUALLY: CelRule = {
+  rule: "!isIP(self) || ip.isCanonical(self)",
+  message: "is spelled unusually",
+  messageExpression: formatted(ADDRESS_MESSAGES.spelling("%s"), ["string(ip(self))"]),
+};
+
 /** Matches every valid selector with `&&` after it, and those whose parentheses are wrong. */
 export const SELECTOR_PATTERN = selectorPattern();
 
@@ -53,6 +62,7 @@ export const COMMON_FIELDS: CheckedFields = [
   // CEL does not know IPv4-mapped addresses.
   [packetNetworkField, text(LONGEST_PREFIX, [IS_PREFIX_OR_ADDRESS, HAS_NO_HOST_BITS])],
   [selectorField, text(LONGEST_SELECTOR, [IS_SELECTOR])],
+  [singleAddressField, text(LONGEST_PREFIX, [IS_SINGLE_ADDRESS, IS_SPELLED_USUALLY])],
   [addressField, text(LONGEST_PREFIX, [{ rule: "isIP(self)", message: ADDRESS_MESSAGES.address }])],
 ];
 

@@ -1,5 +1,6 @@
 /** IPReservation and IPAMConfiguration; IPAMBlock, BlockAffinity and IPAMHandle, which only the product itself writes. */
 import { sequenceField } from "../../model/internal-kinds.ts";
+import { LIST_MESSAGES } from "../../model/ip-address-list.ts";
 import type { CelRule } from "./crd-schema.ts";
 import type { CheckedFields, ReleasedKinds } from "./kind.ts";
 
@@ -15,6 +16,17 @@ export const IPAM_KINDS: ReleasedKinds = {
       "": "Addresses that are never assigned automatically",
       spec: "The reserved addresses",
       "spec.reservedCIDRs": "Addresses or CIDRs that are not assigned automatically",
+    },
+  },
+  IPAddressList: {
+    columns: [{ name: "Namespaces", path: ".spec.namespaceSelector" }],
+    rules: { "spec.addresses": [{ rule: "size(self) > 0", message: LIST_MESSAGES.empty }] },
+    descriptions: {
+      "": "Addresses for pods that name the list in the annotation ipAddrsFrom: each gets a free one of each family",
+      spec: "The addresses and who may use them",
+      "spec.addresses":
+        "The addresses, each in an enabled pool, in the order in which they are assigned; at most 1024. Others may get them too, unless an IPReservation covers them",
+      "spec.namespaceSelector": "Selector, by labels, of the namespaces whose pods may name the list",
     },
   },
   IPAMConfiguration: {

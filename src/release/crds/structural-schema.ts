@@ -7,6 +7,7 @@
  */
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { MOST_POOLS } from "../../model/installation/pool.ts";
+import { MOST_LISTED } from "../../model/ip-address-list.ts";
 import { isObject } from "../../model/shape.ts";
 import { CHECKED_FIELDS, FIELDS_IN_EGRESS_RULES, FIELDS_IN_RULES } from "./checked-fields.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
@@ -108,6 +109,7 @@ const SHORT_LISTS: Readonly<Record<string, number>> = {
   "spec.componentResources": 2,
   "spec.datastore.etcd.endpoints": 32,
   "spec.console.hosts": 32,
+  "spec.addresses": MOST_LISTED,
   [`${NETWORK}.ipPools`]: MOST_POOLS,
   [`${NETWORK}.ipPools[].allowedUses`]: 2,
   [`${NETWORK}.readinessGates`]: 32,
@@ -120,7 +122,11 @@ const SHORT_LISTS: Readonly<Record<string, number>> = {
 /** Lists whose members are told apart by a field. */
 const LIST_KEYS: Readonly<Record<string, string>> = { [`${NETWORK}.ipPools`]: "cidr" };
 
+/** Lists of texts that repeat none. */
+const SETS: readonly string[] = ["spec.addresses"];
+
 function listKeys(path: string): StructuralSchema {
+  if (SETS.includes(path)) return { "x-kubernetes-list-type": "set" };
   const key = LIST_KEYS[path];
   return key === undefined ? {} : { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key] };
 }

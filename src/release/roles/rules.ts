@@ -41,6 +41,8 @@ const STORE: readonly Rule[] = [
   // The first block of a pool adds a finalizer to the pool.
   { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["get", "list", "watch", "patch"] },
   { apiGroups: [PRODUCT_API.group], resources: ["ipreservations"], verbs: ["list", "watch"] },
+  // Only of pods that name a list.
+  { apiGroups: [PRODUCT_API.group], resources: ["ipaddresslists"], verbs: ["get"] },
   {
     apiGroups: [PRODUCT_API.group],
     resources: ["ipamblocks", "ipamhandles", "blockaffinities"],

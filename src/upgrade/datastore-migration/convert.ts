@@ -10,7 +10,14 @@ import { formatPrefix } from "../../ip/prefix.ts";
 import { clusterPolicyName } from "../../model/cluster-network-policy.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE, readBlock, writeBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, borrowedKey, handleKey, parseKey } from "../../model/keys.ts";
-import { CLUSTER_INFORMATION, CONTAINER_LABELS, NODE, PROFILE, type PublicKind } from "../../model/kinds.ts";
+import {
+  ADDRESS_LIST,
+  CLUSTER_INFORMATION,
+  CONTAINER_LABELS,
+  NODE,
+  PROFILE,
+  type PublicKind,
+} from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
 import { ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
 import { ACCOUNT_PROFILE, NAMESPACE_PROFILE } from "../../model/orchestrator-profile.ts";
@@ -20,6 +27,7 @@ import { quoted } from "../../quote.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { type Conversion, type CopiedRecord, withPoolProtection } from "../former-storage/conversion.ts";
 import { FORMER_RESOURCES } from "../former-storage/former-kinds.ts";
+import { IPAM_PREFIXES } from "../former-storage/stored-records.ts";
 import {
   type NodeNames,
   nodeNames,
@@ -32,7 +40,10 @@ import {
 } from "./node-names.ts";
 
 const RUN_ANNOTATION = `${identity.labelPrefix}migration`;
-const KINDS: readonly PublicKind[] = FORMER_RESOURCES.map(({ target }) => target);
+/** Earlier releases had no lists of addresses. */
+const KINDS: readonly PublicKind[] = [...FORMER_RESOURCES.map(({ target }) => target), ADDRESS_LIST];
+
+export const MIGRATED_PREFIXES: readonly string[] = [...KINDS.map((kind) => kind.prefix()), ...IPAM_PREFIXES];
 
 export interface MigratedData extends Conversion {
   /** Nodes of the orchestrator, with what the product stores of them; their existence and labels are the orchestrator's. */

@@ -14,7 +14,8 @@ import { findProblems } from "../../ipam/invariants.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { changeRecord } from "../engine/change-record.ts";
 import { withLockTime } from "../former-storage/lock.ts";
-import { ALL_PREFIXES, readRecords } from "../former-storage/stored-records.ts";
+import { readRecords } from "../former-storage/stored-records.ts";
+import { MIGRATED_PREFIXES } from "./convert.ts";
 import { decodeExport, type ExportFile, encodeExport } from "./export-file.ts";
 import { checkData, exportData, importData, setLock } from "./migrate.ts";
 
@@ -71,6 +72,8 @@ describe("an export", () => {
     const names = file.records.map(({ what }) => what);
     expect(names).toContain('NodeAgentConfiguration "node.one"');
     expect(names).toContain('IPAMHandle "vxlan-tunnel-addr-one"');
+    expect(names).toContain('IPAddressList "web"');
+    expect(text).toContain("tenant == 'a'");
     expect(names.join()).not.toContain("knp.default");
     expect(names.join()).not.toContain("kcnp.");
     expect(names.join()).not.toMatch(/Profile|ContainerLabels/);
@@ -162,7 +165,7 @@ describe("an import", () => {
     const { open } = await startCluster();
     const store = open();
     await importData(store, file, quiet);
-    const records = await readRecords(store, ALL_PREFIXES);
+    const records = await readRecords(store, MIGRATED_PREFIXES);
     const block = [...records.values()].find(({ key, value }) => key.includes("/block/10.10") && value.includes("p0"));
     if (block === undefined) throw new Error("there is no block");
     const value = block.value.replace('"p0"', '"someone-else"');
@@ -212,7 +215,7 @@ describe("an import", () => {
 });
 
 async function contents(store: Parameters<typeof readRecords>[0]) {
-  const records = await readRecords(store, ALL_PREFIXES);
+  const records = await readRecords(store, MIGRATED_PREFIXES);
   expect(records.has(ENTRY)).toBe(true);
   return Array.from(records.values(), ({ key, value }) => [
     key,

@@ -16,9 +16,9 @@ import { changeRecord } from "../engine/change-record.ts";
 import { compareRecords, describeDifference } from "../former-storage/compare.ts";
 import type { CopiedRecord } from "../former-storage/conversion.ts";
 import { copyRecords } from "../former-storage/copy-records.ts";
-import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../former-storage/stored-records.ts";
+import { IPAM_PREFIXES, readRecords } from "../former-storage/stored-records.ts";
 import { fieldsIn } from "../object-fields.ts";
-import { convertRecords, type MigratedData } from "./convert.ts";
+import { convertRecords, MIGRATED_PREFIXES, type MigratedData } from "./convert.ts";
 import type { ExportFile } from "./export-file.ts";
 
 const KEY = CLUSTER_INFORMATION.key({ name: "default" });
@@ -71,7 +71,7 @@ export async function importData(
   progress: (line: string) => void,
 ): Promise<readonly string[]> {
   await requireOwn(store, file);
-  await copyRecords(file.records, { store, prefixes: ALL_PREFIXES, progress });
+  await copyRecords(file.records, { store, prefixes: MIGRATED_PREFIXES, progress });
   const notes: string[] = [];
   for (const node of file.nodes) notes.push(...(await importNode(store, node)));
   return notes;
@@ -79,7 +79,7 @@ export async function importData(
 
 /** What differs from the export, one line each. */
 export async function checkData(store: Datastore, file: ExportFile): Promise<readonly string[]> {
-  const differences = compareRecords(file.records, await readRecords(store, ALL_PREFIXES));
+  const differences = compareRecords(file.records, await readRecords(store, MIGRATED_PREFIXES));
   const nodes = await Promise.all(file.nodes.map((node) => nodeDifferences(store, node)));
   return [...differences.map(describeDifference), ...nodes.flat()];
 }

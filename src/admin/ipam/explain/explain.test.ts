@@ -1,6 +1,15 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../../test/support/admin-context.ts";
-import { means, nodeChange, poolChange, request, seed, textsOf } from "../../../../test/support/ipam.ts";
+import {
+  address,
+  listChange,
+  means,
+  nodeChange,
+  poolChange,
+  request,
+  seed,
+  textsOf,
+} from "../../../../test/support/ipam.ts";
 import { openMemory } from "../../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../../identity.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
@@ -269,6 +278,25 @@ describe("ipam explain", () => {
       const { floating } = JSON.parse((await explain("default/web -o json", {})).stdout);
       expect(floating).toMatchObject([{ address: "10.1.9.9" }, { address: "192.0.2.9" }]);
     });
+  });
+
+  test("shows the list of addresses that a pod names, and why one is refused", async () => {
+    await seed(store, listChange("web", ["10.1.0.5", "192.0.2.1"], "tenant == 'a'"));
+    await attach("c1", { pod: "web", addressRequests: [{ kind: "given", address: address("10.1.0.5") }] });
+    const pod = { [`${CNI}ipAddrsFrom`]: "web", [`${CNI}ipv4pools`]: '["east"]' };
+
+    const { stdout } = await explain("default/web", { pod, labels: { tenant: "a" } });
+    expect(stdout).toContain(`Decided by: annotation "${CNI}ipAddrsFrom" of pod "default/web": web\n`);
+    expect(stdout).toContain(`Overridden: annotation "${CNI}ipv4pools" of pod "default/web": ["east"]`);
+    expect(stdout).toMatch(/blue +10\.1\.0\.0\/16 +has 10\.1\.0\.5\n/);
+    expect(stdout).toContain('passed over: no address of IPAddressList "web" is in it');
+    expect(stdout).not.toContain("Refused");
+    const refused = await explain("default/web", { pod });
+    expect(refused.stdout).toContain(
+      `Refused:    Cannot use IPAddressList "web": its namespace selector tenant == 'a'`,
+    );
+    const missing = await explain("default/web", { pod: { [`${CNI}ipAddrsFrom`]: "gone" } });
+    expect(missing.stdout).toContain('Refused:    Cannot use IPAddressList "gone"');
   });
 
   test("names the annotation that asks for a family, although the config assigns another", async () => {

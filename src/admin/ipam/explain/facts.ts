@@ -11,17 +11,19 @@ import { PluginError } from "../../../errors.ts";
 import { identity } from "../../../identity.ts";
 import { type Address, parseAddress } from "../../../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress } from "../../../ip/prefix.ts";
-import { decodeNode } from "../../../ipam/records.ts";
+import { type AddressList, decodeAddressList, decodeNode } from "../../../ipam/records.ts";
+import { wantedAddressList } from "../../../ipam/view.ts";
 import { annotationsOfNamespace, labelsOfNamespace, namespaceWarning, readPodAndNamespace } from "../../../kube/pod.ts";
 import { NETWORK_ANNOTATION } from "../../../model/endpoint-labels.ts";
 import { affineNode } from "../../../model/ipam-block.ts";
 import { resourceKey } from "../../../model/keys.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../../model/kinds.ts";
+import { isResourceName } from "../../../model/metadata.ts";
 import { nodeAgentSettings } from "../../../model/node-agent-configuration.ts";
 import { type PodObject, textOf, textsIn } from "../../../model/pod-endpoint.ts";
 import { mostRecordedValues } from "../../../model/recorded-annotations.ts";
 import type { WorkloadEndpoint } from "../../../model/workload-endpoint.ts";
-import type { AnnotatedPod } from "../../../plugin/annotations.ts";
+import { type AnnotatedPod, annotationKey } from "../../../plugin/annotations.ts";
 import { quoted } from "../../../quote.ts";
 import type { Call, Cluster } from "../../main/context.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
@@ -66,10 +68,12 @@ export async function gatherFacts(subject: Subject, sources: Sources): Promise<G
   const configurations = readEach(await readAllEntries(store, NODE_AGENT_CONFIGURATION.prefix()), ({ key, value }) =>
     NODE_AGENT_CONFIGURATION.codec.read(value, key),
   );
+  const list = found.pod && (await listOf(store, found.pod));
   const addresses = await Promise.all(endpoints.readable.map((each) => addressesOf(store, each)));
   return {
     facts: {
       ...(found.pod === undefined ? {} : { pod: found.pod }),
+      ...(list === undefined ? {} : { list }),
       ...(subject.kind === "pod" ? { namespace: namespaceOf(subject, found) } : {}),
       config,
       configName,
@@ -172,6 +176,15 @@ async function labelsOf(store: Datastore, node: string): Promise<Readonly<Record
   const { answers } = await store.read([{ kind: "key", key: resourceKey("nodes", { name: node }) }]);
   const [entry] = answers.flat();
   return entry && decodeNode(entry).labels;
+}
+
+/** The list of addresses that the pod names, if it exists. */
+async function listOf(store: Datastore, { annotations }: AnnotatedPod): Promise<AddressList | undefined> {
+  const name = annotations[annotationKey("ipAddrsFrom")];
+  if (name === undefined || !isResourceName(name)) return undefined;
+  const { answers } = await store.read([wantedAddressList(name)]);
+  const [entry] = answers.flat();
+  return entry && decodeAddressList(entry);
 }
 
 function nodeNotes(node: string | undefined, labels: Readonly<Record<string, string>> | undefined): readonly string[] {

@@ -5,8 +5,9 @@ import { type Address, type Family, formatAddress } from "../../../ip/address.ts
 import { prefixContains } from "../../../ip/prefix.ts";
 import { addressRequestsOf } from "../../../ipam/address-requests.ts";
 import { announcementOf } from "../../../ipam/announcement.ts";
-import { type ExplainedRequest, explainRequest, type RequestSource } from "../../../ipam/explain-pools.ts";
+import { type ExplainedRequest, explainList, explainRequest, type RequestSource } from "../../../ipam/explain-pools.ts";
 import type { PodNamespace, Pool } from "../../../ipam/pools.ts";
+import type { AddressList } from "../../../ipam/records.ts";
 import { annotatedRequests } from "../../../plugin/annotated-requests.ts";
 import {
   type AnnotatedPod,
@@ -41,6 +42,8 @@ export interface ExplainFacts {
   readonly pools: readonly Pool[];
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** The IPAddressList that the pod names; absent: there is none, or it does not name one. */
+  readonly list?: AddressList;
   /** Of the pod; absent: a container without a pod. */
   readonly namespace?: PodNamespace;
   readonly addresses: readonly FoundAddress[];
@@ -98,8 +101,9 @@ function decisionsOf(facts: ExplainFacts): readonly ExplainedRequest[] {
       ? { pools: {} }
       : annotationRequests(pod, { features: config.features, ipamType: config.ipam.type, mostRecordedValues });
   if (requests.addressesWithoutIpam !== undefined) return withoutIpam(requests.addressesWithoutIpam.value, facts);
-  return addressRequestsOf({ ipam: config.ipam, requested: [], annotated: annotatedRequests(requests) }).map(
+  return addressRequestsOf({ ipam: config.ipam, requested: [], annotated: annotatedRequests(requests) }).flatMap(
     (addressRequest) => {
+      if (addressRequest.kind === "listed") return overriding(explainList(addressRequest, facts.list, facts), facts);
       const family = addressRequest.kind === "given" ? addressRequest.address.family : addressRequest.family;
       const sources = sourcesFor(family, facts);
       return explainRequest(addressRequest, {
@@ -114,6 +118,14 @@ function decisionsOf(facts: ExplainFacts): readonly ExplainedRequest[] {
   );
 }
 
+/** A list takes precedence over all other sources. */
+function overriding(decisions: readonly ExplainedRequest[], facts: ExplainFacts): readonly ExplainedRequest[] {
+  return decisions.map((decision) => {
+    const sources = sourcesFor(decision.family, facts);
+    return { ...decision, overridden: sources.filter(({ place }) => place !== decision.decidedBy.place) };
+  });
+}
+
 function withoutIpam(addresses: readonly Address[], facts: ExplainFacts): readonly ExplainedRequest[] {
   return addresses.map(({ family }) => {
     const [decidedBy = { place: "", value: "" }, ...overridden] = sourcesFor(family, facts);
@@ -123,7 +135,12 @@ function withoutIpam(addresses: readonly Address[], facts: ExplainFacts): readon
 
 /** Whatever asks for addresses or pools of the family, highest precedence first. */
 function sourcesFor(family: Family, { pod, config: { ipam }, configName }: ExplainFacts): readonly RequestSource[] {
-  const names: readonly AnnotationName[] = ["ipAddrsNoIpam", "ipAddrs", family === 4 ? "ipv4pools" : "ipv6pools"];
+  const names: readonly AnnotationName[] = [
+    "ipAddrsNoIpam",
+    "ipAddrs",
+    "ipAddrsFrom",
+    family === 4 ? "ipv4pools" : "ipv6pools",
+  ];
   const written = pod === undefined ? [] : names.flatMap((name) => writtenAnnotations(pod, name));
   const listed = (family === 4 ? ipam.ipv4Pools : ipam.ipv6Pools) ?? [];
   return [
