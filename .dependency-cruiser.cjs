@@ -21,6 +21,7 @@ const LAYERS = [
     "yaml",
     "unified-diff",
     "timers",
+    "server-clock",
     "wakeup",
     "limited-connections",
   ],

@@ -190,6 +190,11 @@ export interface Datastore {
    */
   prefetch?(prefixes: readonly string[]): void;
   /**
+   * The time by the clock of the server, which its responses have told; `undefined`, or absent, if none has: then there is
+   * only the clock of this host. It sends no request.
+   */
+  clock?(): Date | undefined;
+  /**
    * Every event below the prefix after the revision `from`, in order and without
    * gaps, with a bookmark after each batch. Ends when the signal fires or the store is
    * closed; throws `HistoryGone` when the store no longer knows what happened since. In a store that keeps each object by

@@ -9,6 +9,7 @@ export function oneObjectStore(store: Datastore): Datastore {
     read: (wanted, at) => store.read(wanted, at),
     commit: (changes) => commitInOrder(changes, (change) => store.commit(change)),
     transact: (wanted, decide) => transactOn(around, wanted, decide),
+    clock: () => store.clock?.(),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
     close: () => store.close(),
   };

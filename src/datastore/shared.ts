@@ -63,6 +63,7 @@ export class SharedStores {
       commit: (changes) => use.whileOpen(() => store.commit(changes)),
       transact: (wanted, decide) =>
         use.whileOpen(() => store.transact(wanted, (reads) => decide(use.stillOpen(reads)))),
+      clock: () => store.clock?.(),
       watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, use.untilClosed()])),
       close: async () => {
         if (use.isClosed) return;

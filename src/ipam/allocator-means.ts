@@ -5,6 +5,14 @@ import type { Pace } from "./commit-loop.ts";
 import type { HintStore } from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
 
+/**
+ * The time by which releases and rests count: that of the datastore, which is the same for all nodes, or of this host if the
+ * datastore does not tell it.
+ */
+export function datastoreTime(store: Pick<Datastore, "clock">, { now }: { readonly now: () => Date }): Date {
+  return store.clock?.() ?? now();
+}
+
 /** Time, randomness, hints and locking. */
 export interface AllocatorMeans extends Pace {
   readonly now: () => Date;

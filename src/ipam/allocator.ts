@@ -17,7 +17,7 @@ import { blockOf } from "../ip/block.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { quoted } from "../quote.ts";
-import type { AllocatorMeans, AllocatorParts } from "./allocator-means.ts";
+import { type AllocatorMeans, type AllocatorParts, datastoreTime } from "./allocator-means.ts";
 import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
 import { addressAt, ordinalsOf } from "./block.ts";
 import { type Alongside, settle } from "./commit-loop.ts";
@@ -168,7 +168,12 @@ async function assignOrFail(
         ...wantedBlocks(likely, again),
         ...lists,
       ],
-      decide: (facts) => decideAssign(request, facts, { now: means.now(), isHostAddress: means.isHostAddress }),
+      decide: (facts) =>
+        decideAssign(request, facts, {
+          now: means.now(),
+          datastoreTime: datastoreTime(store, means),
+          isHostAddress: means.isHostAddress,
+        }),
       partly,
     },
     means,

@@ -23,7 +23,7 @@ import {
 } from "../model/ipam-block.ts";
 import { isKeptInUse, isWaiting, waitingAttribute } from "../model/kept-address.ts";
 import type { FormerHandle } from "./former-handle.ts";
-import { releaseBy, restLeft, withoutRested, withReleases } from "./rest.ts";
+import { cooldownOf, releaseBy, restLeftIn, withoutRested, withReleases } from "./rest.ts";
 
 /** Who an allocation belongs to. Two interfaces of one container share a handle and differ in `interface`. */
 export interface Owner {
@@ -71,15 +71,17 @@ export interface Usable {
 
 /**
  * Takes, of the addresses that have rested, the one that has been free the longest; if all rest, the one that has rested
- * the longest. `undefined` when every free one is reserved. One that a damaged block calls both free and held is held.
+ * the longest, unless they rest by a setting. `undefined` when every free one is reserved, or rests so. One that a damaged
+ * block calls both free and held is held.
  */
 export function assignNext(block: IPAMBlock, attributes: BlockAttribute, usable: Usable): Taken | undefined {
   const { now, reserved = [], isUnusable = () => false } = usable;
+  const mayCutShort = cooldownOf(block.cooldownSeconds) === 0;
   let longest: { readonly ordinal: number; readonly restingSince: number } | undefined;
   for (const ordinal of block.unallocated) {
     if (isAllocated(block, ordinal) || isReserved(block, ordinal, reserved)) continue;
-    const release = block.released?.[ordinal];
-    const restingSince = restLeft(release, now) > 0 ? release?.at : undefined;
+    const restingSince = restLeftIn(block, ordinal, now) > 0 ? block.released?.[ordinal]?.at : undefined;
+    if (restingSince !== undefined && !mayCutShort) continue;
     if (restingSince !== undefined && longest !== undefined && longest.restingSince <= restingSince) continue;
     if (isUnusable(addressAt(block, ordinal))) continue;
     if (restingSince === undefined) return { block: withoutRested(take(block, ordinal, attributes), now), ordinal };

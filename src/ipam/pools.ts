@@ -45,6 +45,8 @@ export interface Pool {
   readonly natOutgoing: boolean;
   readonly announcing: PoolAnnouncing;
   readonly allowedUses: readonly string[];
+  /** For how long released addresses rest; absent: as the configuration says. */
+  readonly cooldownSeconds?: number;
   readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /** Absent: all, and containers without a pod. */

@@ -25,6 +25,7 @@ export function respectingLock(store: Datastore, require: (entry: Entry | undefi
     },
     transact: (wanted, decide) => store.transact([WANTED_CLUSTER, ...wanted], unlessLocked(decide, require)),
     ...(store.prefetch && { prefetch: (prefixes: readonly string[]) => store.prefetch?.(prefixes) }),
+    clock: () => store.clock?.(),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
     close: () => store.close(),
   };

@@ -13,22 +13,58 @@
  *   by its name   at once for the same owner, for another one after its rest
  *
  * Releases of former releases are not remembered, and their writers drop what a block remembers: such addresses do
- * not rest. Pure.
+ * not rest.
+ *
+ * A pool, or the cluster, may set a longer rest (`cooldownSeconds`). Then it is not cut short: if all addresses rest,
+ * none is given. Whoever assigns an address of such a pool writes the setting into the block, so that whoever releases
+ * one, and reads no pool, knows for how long the release has to be remembered. `now` is the time of the datastore
+ * (allocator-means.ts). Pure.
  */
+import { LONGEST_COOLDOWN_SECONDS } from "../model/cooldown.ts";
 import type { BlockAttribute, IPAMBlock, Release } from "../model/ipam-block.ts";
 import { NAMESPACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../model/ipam-block.ts";
 
 export const REST_MILLISECONDS = 180_000;
 
 /**
- * How long the address still rests, in milliseconds; 0 if it has rested. The time was written by the clock of another
- * node: a release in the future counts as one of now, and one further ahead than a rest is not believed, so that no clock
- * keeps an address for longer than two rests.
+ * The time of a release is cut to whole seconds, as is that of the server that tells it, and both arrive late: a rest
+ * that was set is longer by as much as the two together may be wrong.
  */
-export function restLeft(release: Release | undefined, now: Date): number {
+const ROUNDING_MILLISECONDS = 3_000;
+
+/** Seconds that a setting asks for; 0: none. An API server without validation rules accepts any number. */
+export function cooldownOf(seconds: number | undefined): number {
+  return Math.min(Math.max(seconds ?? 0, 0), LONGEST_COOLDOWN_SECONDS);
+}
+
+/**
+ * How long the address still rests, in milliseconds; 0 if it has rested. The time may have been written by the clock of
+ * another node: a release in the future counts as one of now, and one further ahead than a rest is not believed, so that no
+ * clock keeps an address for longer than two rests. With a setting (`cooldown`, in seconds) it is, up to the longest one.
+ */
+export function restLeft(release: Release | undefined, now: Date, cooldown = 0): number {
   if (release === undefined) return 0;
   const age = now.getTime() - release.at * 1000;
-  return Math.abs(age) > REST_MILLISECONDS ? 0 : REST_MILLISECONDS - Math.max(age, 0);
+  if (cooldown === 0) return Math.abs(age) > REST_MILLISECONDS ? 0 : REST_MILLISECONDS - Math.max(age, 0);
+  const rest = Math.max(cooldown * 1000, REST_MILLISECONDS) + ROUNDING_MILLISECONDS;
+  return age < -LONGEST_COOLDOWN_SECONDS * 1000 ? 0 : Math.max(rest - Math.max(age, 0), 0);
+}
+
+/** The same, by the setting that the block knows. */
+export function restLeftIn(block: IPAMBlock, ordinal: number, now: Date): number {
+  return restLeft(block.released?.[ordinal], now, cooldownOf(block.cooldownSeconds));
+}
+
+/** Whether a free address of the block rests by a setting: nothing may forget its release. */
+export function hasCooling(block: IPAMBlock, now: Date): boolean {
+  return cooldownOf(block.cooldownSeconds) > 0 && hasResting(block, now);
+}
+
+/** The block with the setting that applies to it, which releases from it go by. */
+export function withCooldown(block: IPAMBlock, cooldown: number): IPAMBlock {
+  if ((block.cooldownSeconds ?? 0) === cooldown) return block;
+  const { cooldownSeconds: _, ...others } = block;
+  return cooldown === 0 ? others : { ...others, cooldownSeconds: cooldown };
 }
 
 /** Whether a free address of the block rests. */
@@ -38,10 +74,10 @@ export function hasResting(block: IPAMBlock, now: Date): boolean {
 
 /** Until no free address of the block rests, in milliseconds. */
 export function longestRestLeft(block: IPAMBlock, now: Date): number {
-  const free = Object.entries(block.released ?? {}).filter(
-    ([ordinal]) => block.allocations[Number(ordinal)] === undefined,
-  );
-  return Math.max(0, ...free.map(([, release]) => restLeft(release, now)));
+  const free = Object.keys(block.released ?? {})
+    .map(Number)
+    .filter((ordinal) => block.allocations[ordinal] === undefined);
+  return Math.max(0, ...free.map((ordinal) => restLeftIn(block, ordinal, now)));
 }
 
 /** The namespace of a pod owns its addresses; for a container without a pod, the network does. */
@@ -70,7 +106,7 @@ export function withoutRested(block: IPAMBlock, now: Date): IPAMBlock {
   return withReleases(
     block,
     Object.entries(block.released ?? {}).filter(
-      ([ordinal, release]) => block.allocations[Number(ordinal)] === undefined && restLeft(release, now) > 0,
+      ([ordinal]) => block.allocations[Number(ordinal)] === undefined && restLeftIn(block, Number(ordinal), now) > 0,
     ),
   );
 }

@@ -6,13 +6,14 @@
 import type { Entry, Wanted } from "../datastore/datastore.ts";
 import type { Unreadable } from "../datastore/read-each.ts";
 import type { Family } from "../ip/address.ts";
-import { formatPrefix, type Prefix } from "../ip/prefix.ts";
+import { formatPrefix, type Prefix, prefixCovers } from "../ip/prefix.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import * as keys from "../model/keys.ts";
 import type { StoredNode } from "../model/stored-resources.ts";
 import { type Facts, Unread } from "./facts.ts";
 import type { Pool } from "./pools.ts";
 import * as records from "./records.ts";
+import { cooldownOf } from "./rest.ts";
 
 export interface KnownBlock {
   readonly kind: "present";
@@ -92,6 +93,17 @@ export class View {
   configuration(): records.Configuration {
     const entry = this.read(CONFIGURATION)[0];
     return entry ? this.facts.decode(entry, records.decodeConfiguration) : records.DEFAULT_CONFIGURATION;
+  }
+
+  /**
+   * For how many seconds released addresses of the block rest by a setting; 0: none. Nothing is read for the default of the
+   * cluster: if the configuration was not read, it is what the block says.
+   */
+  cooldownOf(block: IPAMBlock): number {
+    const pool = this.pools().find(({ cidr }) => prefixCovers(cidr, block.cidr));
+    if (pool?.cooldownSeconds !== undefined) return cooldownOf(pool.cooldownSeconds);
+    const isConfigured = this.facts.answer(CONFIGURATION) !== undefined;
+    return cooldownOf(isConfigured ? this.configuration().cooldownSeconds : block.cooldownSeconds);
   }
 
   /** The node's labels; `undefined` if it has not registered. */

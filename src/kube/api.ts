@@ -22,6 +22,8 @@ export interface KubeRequest {
 export interface KubeResponse {
   readonly status: number;
   readonly text: string;
+  /** The time at which the server responded, by its own clock, as in its `Date` header. */
+  readonly date?: string | undefined;
   /** Of a 401: which credentials were refused, for the message of `requireOk()`. */
   readonly credentials?: string;
 }

@@ -220,8 +220,9 @@ class FetchClient implements KubeClient, KubeLines {
         continue;
       }
       const pause = retryAfterMilliseconds(response) ?? missingRolesPause(response.status, text);
+      const date = response.headers.get("date") ?? undefined;
       if (pause === undefined || request.attempt === "once" || !retries.allow("wait", pause)) {
-        return response.status === 401 ? this.unauthorized(text) : { status: response.status, text };
+        return response.status === 401 ? this.unauthorized(text) : { status: response.status, text, date };
       }
       await retries.pause(pause);
     }

@@ -14,6 +14,7 @@ import {
   prefixAround,
 } from "../ip/prefix.ts";
 import { formatSelectorError, parseSelector } from "../selector/parse.ts";
+import { LONGEST_COOLDOWN_SECONDS } from "./cooldown.ts";
 
 /** Returns what is wrong with the text, or `undefined` if it is valid. */
 type Validation = (text: string) => string | undefined;
@@ -27,6 +28,13 @@ export const ADDRESS_MESSAGES = {
   single: 'is not a single IP address; use for example "10.0.0.1" or "fd00::1"',
   spelling: (canonical: string) => `is spelled unusually; use "${canonical}"`,
 } as const;
+
+export const cooldownField = v.pipe(
+  v.number(),
+  v.integer("must be a whole number; use seconds, 0 to 86400"),
+  v.minValue(0, "is negative; use 0 to 86400 seconds"),
+  v.maxValue(LONGEST_COOLDOWN_SECONDS, "is out of range; use 0 to 86400 seconds"),
+);
 
 function textField(problemOf: Validation) {
   return v.pipe(

@@ -26,6 +26,7 @@ export const blockSchema = v.object({
       v.object({ at: sequenceField, namespace: v.exactOptional(v.string()), network: v.exactOptional(v.string()) }),
     ),
   ),
+  cooldownSeconds: v.exactOptional(whole),
   deleted: v.exactOptional(v.boolean()),
 });
 

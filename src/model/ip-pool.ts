@@ -14,7 +14,7 @@ import {
 } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
-import { prefixField, selectorField } from "./fields.ts";
+import { cooldownField, prefixField, selectorField } from "./fields.ts";
 import { checkPool, POOL_MESSAGES } from "./pool-checks.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -34,6 +34,8 @@ const specSchema = v.object({
   disabled: v.optional(v.boolean(), false),
   disableBGPExport: v.optional(v.boolean(), false),
   allowedUses: v.optional(v.array(v.picklist(["Workload", "Tunnel"])), ["Workload", "Tunnel"]),
+  /** Absent: the default of the cluster. */
+  cooldownSeconds: v.exactOptional(cooldownField),
 });
 
 export type IPPoolSpec = Readonly<v.InferOutput<typeof specSchema>> & { readonly blockSize: number };

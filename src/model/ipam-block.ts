@@ -30,7 +30,7 @@ export interface BlockAttribute {
 
 /** When an address was released, and whose it was: the namespace of a pod, or else the network of a container. */
 export interface Release {
-  /** Seconds since 1970, by the clock of the node that released it. */
+  /** Seconds since 1970, by the clock of the datastore, or else of the node that released it. */
   readonly at: number;
   readonly namespace?: string;
   readonly network?: string;
@@ -51,6 +51,8 @@ export interface IPAMBlock {
   readonly sequenceNumberForAllocation: Readonly<Record<number, bigint>>;
   /** For each ordinal that was released not long ago, its release. Never empty. */
   readonly released?: Readonly<Record<number, Release>>;
+  /** For how long released addresses rest, by the setting that the last assignment knew; absent: no setting. */
+  readonly cooldownSeconds?: number;
   readonly deleted: boolean;
 }
 
@@ -77,13 +79,14 @@ export function readBlockObject(value: unknown, key: string): IPAMBlock {
     sequenceNumber: readSequence(value["sequenceNumber"] ?? 0, "sequenceNumber", key),
     sequenceNumberForAllocation: readSequences(value["sequenceNumberForAllocation"], key),
     ...(released === undefined ? {} : { released }),
+    ...(isPositive(value["cooldownSeconds"]) ? { cooldownSeconds: value["cooldownSeconds"] } : {}),
     deleted: value["deleted"] === true,
   };
 }
 
 /** The stored text; sequence numbers are plain numbers of any size. */
 export function writeBlock(block: IPAMBlock): string {
-  const { cidr, affinity, allocations, unallocated, attributes, released, deleted } = block;
+  const { cidr, affinity, allocations, unallocated, attributes, released, cooldownSeconds, deleted } = block;
   // A free ordinal is written as null.
   const head = JSON.stringify({
     cidr: formatPrefix(cidr),
@@ -93,6 +96,7 @@ export function writeBlock(block: IPAMBlock): string {
     attributes: attributes.map(({ handleId, secondary }) => ({ handle_id: handleId ?? null, secondary })),
     // Left out if there is none, as JSON does it with what is undefined.
     released,
+    cooldownSeconds,
     deleted,
   });
   const sequences = Object.entries(block.sequenceNumberForAllocation).map(
@@ -208,6 +212,10 @@ function readSequence(value: unknown, field: string, key: string): bigint {
   const number = readSequenceNumber(value);
   if (number === undefined) throw malformed(key, `"${field}" is ${quoted(value)}, not an exact whole number`);
   return number;
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
 }
 
 function isIndex(value: unknown, limit: number): value is number {

@@ -7,6 +7,7 @@
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
 import { PRODUCT_API } from "../identity.ts";
+import { cooldownField } from "./fields.ts";
 import { formatProblems } from "./problem.ts";
 import { defineResource, type Resource, type ResourceCodec } from "./resource.ts";
 import { decodeShape, keepUnknownFields, withoutNulls } from "./shape.ts";
@@ -23,12 +24,15 @@ const specSchema = v.object({
   strictAffinity: v.optional(v.boolean(), false),
   autoAllocateBlocks: v.optional(v.boolean(), true),
   maxBlocksPerHost: v.optional(blockLimit, 0),
+  /** Of pools without a setting of their own. Absent: 0. */
+  cooldownSeconds: v.exactOptional(cooldownField),
 });
 
 const storedSchema = v.object({
   strict_affinity: v.optional(v.boolean(), false),
   auto_allocate_blocks: v.optional(v.boolean(), false),
   maxBlocksPerHost: v.optional(v.pipe(v.number(), v.integer()), 0),
+  cooldownSeconds: v.exactOptional(v.pipe(v.number(), v.integer())),
 });
 
 export type IPAMConfiguration = Resource<"IPAMConfiguration", Readonly<v.InferOutput<typeof specSchema>>>;
@@ -59,6 +63,7 @@ function writeConfiguration({ spec }: IPAMConfiguration, before?: string): strin
     strict_affinity: spec.strictAffinity,
     auto_allocate_blocks: spec.autoAllocateBlocks,
     maxBlocksPerHost: spec.maxBlocksPerHost,
+    ...(spec.cooldownSeconds === undefined ? {} : { cooldownSeconds: spec.cooldownSeconds }),
   };
   return JSON.stringify(before === undefined ? stored : keepUnknownFields(storedSchema, JSON.parse(before), stored));
 }
@@ -71,7 +76,12 @@ function readConfiguration(text: string, key: string): IPAMConfiguration {
       `Cannot read IPAMConfiguration at "${key}": ${formatProblems(stored.problems)}`,
     );
   }
-  const { strict_affinity, auto_allocate_blocks, maxBlocksPerHost } = stored.value;
-  const spec = { strictAffinity: strict_affinity, autoAllocateBlocks: auto_allocate_blocks, maxBlocksPerHost };
+  const { strict_affinity, auto_allocate_blocks, maxBlocksPerHost, cooldownSeconds } = stored.value;
+  const spec = {
+    strictAffinity: strict_affinity,
+    autoAllocateBlocks: auto_allocate_blocks,
+    maxBlocksPerHost,
+    ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
+  };
   return asResource.make({ name: "default" }, spec);
 }

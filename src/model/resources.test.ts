@@ -103,6 +103,11 @@ describe("ipamConfiguration", () => {
         "spec.maxBlocksPerHost",
       ]);
     }
+    for (const cooldownSeconds of [-1, 0.5, 86_401, "60"]) {
+      expect(pathsOf(ipamConfiguration, document("IPAMConfiguration", "default", { cooldownSeconds }))).toEqual([
+        "spec.cooldownSeconds",
+      ]);
+    }
     expect(ipamConfiguration.decode(document("IPAMConfiguration", "default", {}))).toEqual({
       ok: true,
       value: DEFAULT_IPAM_CONFIGURATION,

@@ -23,6 +23,8 @@ export interface StoredPool {
   /** Absent: every namespace, and containers without a pod. */
   readonly namespaceSelector?: string;
   readonly allowedUses: readonly string[];
+  /** Its own setting. */
+  readonly cooldownSeconds?: number;
   readonly announcing: PoolAnnouncing;
   /** Why nothing is assigned from it: an API server without validation rules accepted it. */
   readonly unusable: string | undefined;
@@ -38,6 +40,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
   const uses = spec.texts("allowedUses");
   const blockSize = spec.integer("blockSize") ?? defaultBlockSize(cidr);
   const namespaceSelector = spec.text("namespaceSelector", "");
+  const cooldownSeconds = spec.integer("cooldownSeconds");
   const modes = { vxlanMode: spec.text("vxlanMode", "Never"), ipipMode: spec.text("ipipMode", "Never") };
   return {
     name: pool.section("metadata").text("name"),
@@ -51,6 +54,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     ...(namespaceSelector.trim() === "" ? {} : { namespaceSelector }),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
+    ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
     announcing: poolAnnouncing({ ...modes, disableBGPExport: spec.flag("disableBGPExport", false) }),
     unusable: whyPoolUnusable(cidr, { ...modes, blockSize }),
   };
@@ -109,10 +113,12 @@ export function readStoredAddressList(text: string, key: string): StoredAddressL
 /** With its stored field names, and without the envelope of a resource. */
 export function readStoredConfiguration(text: string, key: string): IPAMConfiguration["spec"] {
   const fields = readStored(text, "IPAMConfiguration", key);
+  const cooldownSeconds = fields.integer("cooldownSeconds");
   return {
     strictAffinity: fields.flag("strict_affinity", false),
     autoAllocateBlocks: fields.flag("auto_allocate_blocks", false),
     maxBlocksPerHost: fields.integer("maxBlocksPerHost") ?? 0,
+    ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
   };
 }
 

@@ -66,13 +66,15 @@ const PAIRS: readonly Pair[] = [
         "nodeSelector",
         "namespaceSelector",
         "allowedUses",
+        "cooldownSeconds",
         "unknown",
       ),
     }),
     byHand: (text) => ({ ...readStoredPool(text, KEY), cidr: formatPrefix(readStoredPool(text, KEY).cidr) }),
     bySchema: (text) => {
       const { metadata, spec } = ipPool.read(text, KEY);
-      const { cidr, blockSize, disabled, natOutgoing, nodeSelector, namespaceSelector, allowedUses } = spec;
+      const { cidr, blockSize, disabled, natOutgoing, nodeSelector, namespaceSelector, allowedUses, cooldownSeconds } =
+        spec;
       return {
         name: metadata.name,
         cidr,
@@ -84,6 +86,7 @@ const PAIRS: readonly Pair[] = [
         nodeSelector,
         ...(namespaceSelector === undefined ? {} : { namespaceSelector }),
         allowedUses,
+        ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
         announcing: poolAnnouncing(spec),
         unusable: whyPoolUnusable(poolPrefix({ spec }), spec),
       };
@@ -127,7 +130,7 @@ const PAIRS: readonly Pair[] = [
   },
   {
     kind: "IPAMConfiguration",
-    record: spec("strict_affinity", "auto_allocate_blocks", "maxBlocksPerHost"),
+    record: spec("strict_affinity", "auto_allocate_blocks", "maxBlocksPerHost", "cooldownSeconds"),
     byHand: (text) => readStoredConfiguration(text, KEY),
     bySchema: (text) => ipamConfiguration.read(text, KEY).spec,
   },

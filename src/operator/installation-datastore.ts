@@ -76,6 +76,7 @@ function closingWith(store: Datastore, clean: () => void): Datastore {
     read: (wanted, at) => store.read(wanted, at),
     commit: (changes) => store.commit(changes),
     transact: (wanted, decide) => store.transact(wanted, decide),
+    clock: () => store.clock?.(),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
     close,
   };

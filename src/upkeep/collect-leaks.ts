@@ -4,6 +4,7 @@ import type { Datastore } from "../datastore/datastore.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import { openAllocator } from "../ipam/allocator.ts";
+import { datastoreTime } from "../ipam/allocator-means.ts";
 import { ADOPT_COMMAND } from "../ipam/cluster-identity.ts";
 import { recordsThisCluster } from "../ipam/confirm-cluster.ts";
 import { describeNodeAllocation } from "../ipam/leaks/allocations.ts";
@@ -76,10 +77,10 @@ export async function collectLeaks(
     ? []
     : await releaseLeaks(leaks, { endpoints }, { store, allocator, forget: means.forgetConnections });
   const after = released.length === 0 ? records : await readRecords(store, { node, claims });
-  const surplus = surplusBlocks(after, node);
+  const surplus = surplusBlocks(after, { node, now: datastoreTime(store, means) });
   if (!isDryRun) {
     for (const { cidr } of after.otherBlocks) {
-      await deleteUnneededBlock(store, cidr, (block) => isUnneededBlock(block, means.now()));
+      await deleteUnneededBlock(store, cidr, (block) => isUnneededBlock(block, datastoreTime(store, means)));
     }
     // The record leads to a block without a node until its addresses have rested.
     await forgetBorrowings(store, node, { isNeeded: isEmptyWithoutNode, borrowings: await claims?.borrowings() });

@@ -118,6 +118,7 @@ describe("an IP pool", () => {
       ],
       [{ allowedUses: ["Everything"] }, `spec.allowedUses[0]: Unsupported value: "Everything"`],
       [{ blockSize: "26" }, "spec.blockSize: Invalid value"],
+      [{ cooldownSeconds: 86_401 }, "86401: is out of range; use 0 to 86400 seconds"],
       [{ blocksize: 26 }, `unknown field "spec.blocksize"`],
     ] as const;
     for (const [more, wanted] of cases) {
@@ -361,6 +362,7 @@ describe("the other kinds", () => {
   testServer("have their limits, with their messages", async () => {
     const cases = [
       ["IPAMConfiguration", "default", { maxBlocksPerHost: -1 }, "-1: is negative; use 0 for the default limit"],
+      ["IPAMConfiguration", "default", { cooldownSeconds: -1 }, "-1: is negative; use 0 to 86400 seconds"],
       [
         "IPAMConfiguration",
         "other",

@@ -4,7 +4,7 @@ import { transactOn } from "../../src/datastore/transact.ts";
 
 export function storeAround(
   store: Datastore,
-  otherwise: Partial<Pick<Datastore, "read" | "commit" | "watch" | "close">>,
+  otherwise: Partial<Pick<Datastore, "read" | "commit" | "watch" | "close" | "clock">>,
 ): Datastore {
   const around: Datastore = {
     atomicity: store.atomicity,
@@ -12,6 +12,7 @@ export function storeAround(
     read: (wanted, at) => store.read(wanted, at),
     commit: (changes) => store.commit(changes),
     transact: (wanted, decide) => transactOn(around, wanted, decide),
+    clock: () => store.clock?.(),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
     close: () => store.close(),
     ...otherwise,

@@ -28,6 +28,7 @@ export function refuseGuessedWrites(store: Datastore, { place, onWrite }: Guess)
       return store.commit(changes);
     },
     transact: (wanted, decide) => transactOn(guarded, wanted, decide),
+    clock: () => store.clock?.(),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
     close: () => store.close(),
   };

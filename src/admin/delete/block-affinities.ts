@@ -45,7 +45,10 @@ export async function affinitiesOfNode(store: Datastore, node: string): Promise<
 export async function releaseAffinities(
   store: Datastore,
   affinities: readonly BlockAffinity[],
-  { context, inUse }: { readonly context: Call & Terminal & Clock; readonly inUse: AffinityRequest["inUse"] },
+  {
+    context,
+    ...how
+  }: { readonly context: Call & Terminal & Clock } & Required<Pick<AffinityRequest, "inUse" | "resting">>,
 ): Promise<readonly BlockAffinity[]> {
   const allocator = allocatorFor(store, context);
   const progress = openProgress(context, "Releasing blocks", affinities.length);
@@ -54,8 +57,7 @@ export async function releaseAffinities(
     const outcome = await allocator.releaseAffinity({
       node: affinity.node,
       block: affinity.cidr,
-      inUse,
-      resting: "forget",
+      ...how,
     });
     if (outcome === "released") released.push(affinity);
     progress.step();

@@ -29,7 +29,11 @@ export async function releaseNode(
   for (const { handlePrefix } of TUNNEL_ADDRESSES)
     await allocator.releaseHandle({ handle: `${handlePrefix}${node}`, node });
   const { affinities, unreadable } = await affinitiesOfNode(store, node);
-  const released = await releaseAffinities(store, affinities, { context, inUse: "release" });
+  const released = await releaseAffinities(store, affinities, {
+    context,
+    inUse: "release",
+    resting: "forget unless set",
+  });
   if (unreadable[0]) throw affinityNotReleased(node, unreadable[0]);
   await forgetBorrowings(store, node);
   if (released.length === 0) return {};

@@ -50,7 +50,11 @@ export async function deletePool(
     if (wasEnabled) await context.wait(DISABLE_DELAY_MILLISECONDS);
     if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
     const { affinities } = await affinitiesWithin(store, range);
-    await releaseAffinities(store, affinities, { context, inUse: inUse === "release" ? "release" : "keep" });
+    await releaseAffinities(store, affinities, {
+      context,
+      inUse: inUse === "release" ? "release" : "keep",
+      resting: "forget",
+    });
     if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
     const written = await store.commit([{ kind: "delete", key: current.key, revision: current.revision }]);
     if (!written.ok && written.reason !== "missing") throw lostRace(cannotDelete(name), written.reason);

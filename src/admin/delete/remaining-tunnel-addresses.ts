@@ -59,7 +59,7 @@ export async function releaseTunnelAddresses(
     const node = affineNode(block);
     return node === undefined ? [] : [{ node, cidr: block.cidr }];
   });
-  await releaseAffinities(store, affinities, { context, inUse: "keep" });
+  await releaseAffinities(store, affinities, { context, inUse: "keep", resting: "forget unless set" });
 }
 
 export function isInPool({ cidr: block }: IPAMBlock, pools: readonly Pool[]): boolean {

@@ -252,11 +252,17 @@ export const ipamConfigure: Command = {
       summary: "Allocate new blocks to nodes automatically",
     },
     { name: "max-blocks-per-host", value: "NUMBER", summary: "Maximum number of blocks per node; 0 for the default" },
+    {
+      name: "cooldown-seconds",
+      value: "NUMBER",
+      summary: "Seconds for which a released address is given to no other owner, 0 to 86400; pools may override it",
+    },
   ],
   needsDatastore: true,
   examples: [
     { command: "ipam configure --strict-affinity true", does: "Assign addresses only from the node's own blocks" },
     { command: "ipam configure --max-blocks-per-host 4", does: "Allow at most four blocks per node" },
+    { command: "ipam configure --cooldown-seconds 600", does: "Keep released addresses unused for ten minutes" },
   ],
   load: loadOnce(() => import("./configure.ts")),
 };

@@ -28,6 +28,17 @@ describe("ipam configure", () => {
     expect((await ctl("ipam configure")).code).toBe(EXIT_USAGE);
   });
 
+  test("sets the rest of released addresses, and refuses more than a day", async () => {
+    expect(await json("ipam configure --cooldown-seconds 600")).toMatchObject({ cooldownSeconds: 600 });
+    expect((await ctl("ipam configure --cooldown-seconds ten")).code).toBe(EXIT_USAGE);
+    const { code, stderr } = await ctl("ipam configure --cooldown-seconds 86401");
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("spec.cooldownSeconds");
+    expect(stderr).toContain("86401");
+    expect(stderr).toContain("use 0 to 86400 seconds");
+    expect(await json("ipam show --show-configuration")).toMatchObject({ cooldownSeconds: 600 });
+  });
+
   test.each(["x", "1e2", "0x10", "2.5"])("rejects %p as a number of blocks", async (text) => {
     const { code, stderr } = await runInside(["ipam", "configure", "--max-blocks-per-host", text], { store });
 

@@ -31,16 +31,18 @@ function askedSettings({ values }: Given): Partial<Settings> {
   }
   const auto = values.get("auto-allocate-blocks");
   const most = values.get("max-blocks-per-host");
+  const cooldown = values.get("cooldown-seconds");
   return {
     ...(strict === undefined ? {} : { strictAffinity: strict === "true" }),
     ...(auto === undefined ? {} : { autoAllocateBlocks: auto === "true" }),
-    ...(most === undefined ? {} : { maxBlocksPerHost: requireWholeNumber(most) }),
+    ...(most === undefined ? {} : { maxBlocksPerHost: requireWholeNumber("max-blocks-per-host", most) }),
+    ...(cooldown === undefined ? {} : { cooldownSeconds: requireWholeNumber("cooldown-seconds", cooldown) }),
   };
 }
 
-function requireWholeNumber(text: string): number {
+function requireWholeNumber(option: string, text: string): number {
   if (/^-?\d+$/.test(text)) return Number(text);
-  throw new UsageError(`"--max-blocks-per-host" is ${quoted(text)}: must be a whole number`);
+  throw new UsageError(`"--${option}" is ${quoted(text)}: must be a whole number`);
 }
 
 const ATTEMPTS = 5;

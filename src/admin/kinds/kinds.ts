@@ -64,6 +64,7 @@ const IPAM_CONFIGURATION_ROW: AdminKind<IPAMConfiguration> = {
     { header: "STRICT AFFINITY", cell: ({ spec }) => `${spec.strictAffinity}` },
     { header: "AUTO ALLOCATE", cell: ({ spec }) => `${spec.autoAllocateBlocks}` },
     { header: "MAX BLOCKS PER HOST", cell: ({ spec }) => `${spec.maxBlocksPerHost || "default"}` },
+    { header: "COOLDOWN", cell: ({ spec }) => `${spec.cooldownSeconds ?? 0}`, isWide: true },
   ],
 };
 

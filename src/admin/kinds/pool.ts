@@ -17,6 +17,7 @@ export const POOL_ROW: AdminKind<IPPool> = {
     { header: "VXLAN", alias: "VXLANMODE", cell: ({ spec }) => spec.vxlanMode, isWide: true },
     { header: "BGP EXPORT", cell: ({ spec }) => `${!spec.disableBGPExport}`, isWide: true },
     { header: "USES", cell: ({ spec }) => spec.allowedUses.join(","), isWide: true },
+    { header: "COOLDOWN", cell: ({ spec }) => `${spec.cooldownSeconds ?? "default"}`, isWide: true },
     { header: "DISABLED", cell: ({ spec }) => `${spec.disabled}` },
     { header: "SELECTOR", cell: ({ spec }) => spec.nodeSelector },
     { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector ?? "", isWide: true },

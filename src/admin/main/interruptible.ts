@@ -61,6 +61,7 @@ function interruptibleStore(store: Datastore, context: Call & Terminal & Clock):
       return committing.finally(() => commits.delete(committing));
     },
     transact: (wanted, decide) => transactOn(stoppable, wanted, decide),
+    clock: () => store.clock?.(),
     watch: (prefix, from, stop) => store.watch(prefix, from, AbortSignal.any([stop, signal])),
     async close() {
       await Promise.allSettled(commits);

@@ -43,6 +43,7 @@ function loggedStore(store: Datastore, logged: Logged): Datastore {
     commit: (changes) =>
       logged(`commit ${changes.map(({ kind, key }) => `${kind} ${key}`).join(", ")}`, () => store.commit(changes)),
     transact: (wanted, decide) => transactOn(own, wanted, decide),
+    clock: () => store.clock?.(),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
     close: () => store.close(),
   };

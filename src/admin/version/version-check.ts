@@ -91,6 +91,7 @@ function checkedStore(store: Datastore, judge: (value: string | undefined) => vo
       return store.commit(changes);
     },
     transact: (wanted, decide) => (isJudged ? store.transact(wanted, decide) : transactOn(checked, wanted, decide)),
+    clock: () => store.clock?.(),
     async *watch(prefix, from, signal) {
       await judgeFirst();
       yield* store.watch(prefix, from, signal);

@@ -12,7 +12,7 @@ import { type Address, formatAddress } from "../../ip/address.ts";
 import { comparePrefixes, formatPrefix, type Prefix, prefixContains, prefixCovers } from "../../ip/prefix.ts";
 import { addressAt, attributesOf, ordinalIn } from "../../ipam/block.ts";
 import type { Pool as IpamPool } from "../../ipam/pools.ts";
-import { describeFormerOwner, restLeft } from "../../ipam/rest.ts";
+import { describeFormerOwner, restLeftIn } from "../../ipam/rest.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { ADDRESS_USES, type AddressDetail, type AddressUse, type Block, type Pool } from "../api/addresses.ts";
@@ -64,7 +64,7 @@ function useOf(block: IPAMBlock, { reserved, leaked, now }: Circumstances): stri
 function freeLetter(block: IPAMBlock, ordinal: number, { reserved, now }: Omit<Circumstances, "leaked">): AddressUse {
   if (block.allocations[ordinal] !== undefined) return "u";
   if (reserved.length > 0 && reserved.some((prefix) => prefixContains(prefix, addressAt(block, ordinal)))) return "r";
-  return restLeft(block.released?.[ordinal], now) > 0 ? "R" : ".";
+  return restLeftIn(block, ordinal, now) > 0 ? "R" : ".";
 }
 
 const MOST_LETTERS = 4_096;

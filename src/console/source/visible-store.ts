@@ -101,6 +101,10 @@ class SeenStore implements VisibleStore {
     throw new PluginError("internal", "Cannot change records: the console only creates");
   }
 
+  clock(): Date | undefined {
+    return this.inner.clock?.();
+  }
+
   watch(): never {
     throw new PluginError("internal", "Cannot follow records: the console only reads");
   }

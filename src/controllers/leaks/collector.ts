@@ -12,6 +12,7 @@ import type { Update } from "../../datastore/replica.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
+import { datastoreTime } from "../../ipam/allocator-means.ts";
 import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { describeNodeAllocation, identityOf, type NodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { Candidates, findCandidates, type LeakCandidate } from "../../ipam/leaks/candidates.ts";
@@ -164,7 +165,10 @@ export class LeakCollector {
     const all = allocationsOf(records);
     const found = this.candidates.look(all, records.view, time);
     this.current = { ...this.current, candidates: found.length, overdue: overdueByNode(found) };
-    const surplus = this.emptyBlocks.look(records.blocks, records.pools, time);
+    const surplus = this.emptyBlocks.look(records.blocks, records.pools, {
+      ...time,
+      datastoreTime: this.datastoreNow(),
+    });
     this.lookAtGone({ records, all, found }, facts);
     const isHeld = ({ allocations }: LeakCandidate) =>
       allocations.some((each) => this.addresses.isHeld(identityOf(each)));
@@ -172,7 +176,7 @@ export class LeakCollector {
     for (const candidate of leaked) if (!isHeld(candidate)) await this.each(() => this.release(candidate));
     for (const each of surplus) await this.each(() => this.releaseSurplus(each, records));
     this.hasLeftBlocks = records.blocks.some(isEmptyWithoutNode);
-    const left = records.blocks.filter((block) => isUnneededBlock(block, this.means.now()));
+    const left = records.blocks.filter((block) => isUnneededBlock(block, this.datastoreNow()));
     for (const { cidr } of left) await this.each(() => this.deleteLeft(cidr));
     // What was released may have been the last of a node: the next look is soon.
     const gone = goneNodes(records).filter(({ node }) => !this.nodes.isHeld(node));
@@ -229,8 +233,8 @@ export class LeakCollector {
   }
 
   private async deleteLeft(cidr: Prefix): Promise<void> {
-    const { store, now } = this.means;
-    if (!(await deleteUnneededBlock(store, cidr, (block) => isUnneededBlock(block, now())))) return;
+    const { store } = this.means;
+    if (!(await deleteUnneededBlock(store, cidr, (block) => isUnneededBlock(block, this.datastoreNow())))) return;
     this.info(`deleted block ${formatPrefix(cidr)}: it is empty, has no node, and its addresses have rested`);
   }
 
@@ -271,8 +275,15 @@ export class LeakCollector {
     return { now: this.means.elapsed(), graceMilliseconds: this.means.graceMilliseconds };
   }
 
+  private readonly datastoreNow = (): Date => datastoreTime(this.means.store, this.means);
+
   private get releaseMeans() {
-    return { ...this.means, hasEndpointRecords: this.means.isEtcd, mayWrite: () => this.mayWrite() };
+    return {
+      ...this.means,
+      datastoreNow: this.datastoreNow,
+      hasEndpointRecords: this.means.isEtcd,
+      mayWrite: () => this.mayWrite(),
+    };
   }
 
   private mayWrite(): boolean {

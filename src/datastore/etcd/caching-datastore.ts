@@ -92,6 +92,10 @@ export class CachingDatastore implements VerifyingDatastore {
     return this.currentCache().lookUp(wanted);
   }
 
+  clock(): Date | undefined {
+    return this.store.clock?.();
+  }
+
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
     return this.store.watch(prefix, from, signal);
   }

@@ -5,6 +5,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { redact } from "../../redaction.ts";
+import { ServerClock } from "../../server-clock.ts";
 import { SYSTEM_TIMERS, type Timers } from "../../timers.ts";
 import type { Endpoint, EndpointRing } from "./endpoints.ts";
 import { EtcdFailure, failureOfConnection, isAuthenticationOff, isGrpcOff, isSilence } from "./failure.ts";
@@ -35,6 +36,8 @@ export interface ClientOptions {
   /** Instead of the JSON gateway. */
   readonly transport?: Transport;
   readonly timers?: Timers;
+  /** Milliseconds that never go back. */
+  readonly elapsed?: () => number;
 }
 
 export class EtcdClient {
@@ -44,12 +47,14 @@ export class EtcdClient {
   private readonly gateway: Transport;
   private grpc: Promise<GrpcTransport> | undefined;
   private readonly grpcUpgrade: GrpcUpgrade | undefined;
+  readonly clock: ServerClock;
 
   constructor(
     readonly ring: EndpointRing,
     private readonly tls: TlsFiles,
     private readonly options: ClientOptions,
   ) {
+    this.clock = new ServerClock(options.elapsed);
     this.gateway = options.transport ?? new GatewayTransport(tls);
     if (options.upgradesToGrpc) this.grpcUpgrade = new GrpcUpgrade(() => this.openGrpc(), this.closed);
   }
@@ -103,7 +108,7 @@ export class EtcdClient {
       const transport = await this.transportFor(endpoint);
       try {
         const token = await this.tokenFor(endpoint, transport, signal);
-        const answer = await ask(transport, { url: endpoint.url, token, signal });
+        const answer = await ask(transport, { url: endpoint.url, token, signal, heard: this.heard });
         this.grpcUpgrade?.start(endpoint);
         return answer;
       } catch (error) {
@@ -119,6 +124,8 @@ export class EtcdClient {
     }
   }
 
+  private readonly heard = (date: string | null | undefined): void => this.clock.hear(date);
+
   async close(): Promise<void> {
     this.closing.abort();
     (await this.grpc)?.close();
@@ -126,6 +133,8 @@ export class EtcdClient {
 
   private async transportFor(endpoint: Endpoint): Promise<Transport> {
     if (this.withoutGateway.has(endpoint)) return this.openGrpc();
+    // The gateway tells the server's time.
+    if (this.clock.isOutdated) return this.gateway;
     return this.grpcUpgrade?.transportFor(endpoint) ?? this.gateway;
   }
 

@@ -59,6 +59,8 @@ export interface EtcdOptions {
   readonly upgradesToGrpc?: true;
   /** For a simulation, which has no real time. */
   readonly timers?: Timers;
+  /** The same: milliseconds that never go back. */
+  readonly elapsed?: () => number;
 }
 
 /** Reads the certificates and finds the endpoints. Starts to connect, but sends no request before the first read or commit. */
@@ -172,6 +174,10 @@ class EtcdDatastore implements VerifyingDatastore {
       if (isRefusal(error)) return read();
       throw error;
     }
+  }
+
+  clock(): Date | undefined {
+    return this.client.clock.now();
   }
 
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {

@@ -71,7 +71,7 @@ export class GatewayTransport implements Transport {
   }
 
   private async send(call: Call, path: string, body: string): Promise<{ response: Response; complaint: string }> {
-    const { url, token, signal } = call;
+    const { url, token, signal, heard } = call;
     try {
       const response = await fetch(url + path, {
         method: "POST",
@@ -83,6 +83,7 @@ export class GatewayTransport implements Transport {
         ...(token === undefined ? {} : { headers: { Authorization: token } }),
         ...(url.startsWith("https:") ? { tls: { ...this.tls, rejectUnauthorized: true } } : {}),
       });
+      heard?.(response.headers.get("date"));
       return { response, complaint: response.ok ? "" : await response.text() };
     } catch (error) {
       throw (await failureOfTlsFiles(error, url, this.tls)) ?? failureOfConnection(error);

@@ -131,6 +131,8 @@ async function* exchange(
   const fields: ResponseHeaders = {};
   const note = (some: ResponseHeaders) => void Object.assign(fields, some);
   const stream = connection.request(headersOf(call, path), signal).on("response", note).on("trailers", note);
+  // Only a member with TLS sends it.
+  stream.on("response", ({ date }) => call.heard?.(date));
   // An error may occur while nothing reads the stream; the loop below gets it anyway.
   stream.on("error", () => {});
   const giveUp = () => connection.retireIfSilent(received);

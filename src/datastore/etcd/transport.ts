@@ -79,6 +79,8 @@ export interface Call {
   readonly url: string;
   readonly token: string | undefined;
   readonly signal: AbortSignal;
+  /** Called with the `Date` header of the response, as soon as it is there. */
+  readonly heard?: (date: string | null | undefined) => void;
 }
 
 /** Every method makes one attempt at one endpoint, and throws `EtcdFailure`. */

@@ -78,6 +78,7 @@ class CopyingStore implements Datastore {
 
   read: Datastore["read"] = (wanted, at) => this.store.read(wanted, at);
   commit: Datastore["commit"] = (changes) => this.store.commit(changes);
+  clock: NonNullable<Datastore["clock"]> = () => this.store.clock?.();
   watch: Datastore["watch"] = (prefix, from, signal) => this.store.watch(prefix, from, signal);
 
   async transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
@@ -105,7 +106,8 @@ class CopyingStore implements Datastore {
     decide: Decide<Outcome>,
   ): Promise<DecidedCommit<Outcome> | undefined> {
     this.replica ??= this.startCopying();
-    const first = wanted.filter(({ optional }) => optional === undefined);
+    // The configuration is optional, and costs nothing if there is a copy of it.
+    const first = wanted.filter((each) => each.optional === undefined || (isConfiguration(each) && this.copyOf(each)));
     if (!first.some((each) => this.copyOf(each))) return undefined;
     let reads: readonly Answered[] = [await this.readWithCopies(first)];
     for (;;) {
@@ -162,6 +164,10 @@ type Expectation = Extract<OrderedChange, { readonly kind: "expect" }>;
 function poolsOfNewBlocks(changes: readonly OrderedChange[]): readonly Expectation[] {
   if (!changes.some(({ kind, key }) => kind === "create" && isBlock(key))) return [];
   return changes.filter((change) => change.kind === "expect").filter(({ key }) => key.startsWith(POOLS));
+}
+
+function isConfiguration(wanted: Wanted): boolean {
+  return wanted.kind === "key" && wanted.key === IPAM_CONFIGURATION_KEY;
 }
 
 function isBlock(key: string): boolean {

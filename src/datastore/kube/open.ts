@@ -49,6 +49,7 @@ export async function openKube(
     api: client,
     mappings: productMapping(uuid),
     close: () => client.close(),
+    elapsed: clock.elapsed,
   };
   if (!copiesRecords) return openKubeStore(means);
   const { openCopyingStore } = await import("./copying-store.ts");

@@ -11,6 +11,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
+import { ServerClock } from "../../server-clock.ts";
 import { aborted, SYSTEM_TIMERS, type Timers } from "../../timers.ts";
 import { commitEffect } from "../commit-effect.ts";
 import type {
@@ -48,6 +49,8 @@ export interface KubeStoreMeans {
   /** Told about records that responses show. */
   readonly observer?: Observer;
   readonly timers?: Timers;
+  /** Milliseconds that never go back. */
+  readonly elapsed?: () => number;
 }
 
 interface ReadRecords {
@@ -60,7 +63,20 @@ interface ReadRecords {
 const NOTHING: ReadRecords = { entries: [] };
 
 export function openKubeStore(means: KubeStoreMeans): Datastore {
-  return new KubeDatastore(means);
+  const serverClock = new ServerClock(means.elapsed);
+  return new KubeDatastore({ ...means, api: hearing(means.api, serverClock) }, serverClock);
+}
+
+/** Each response tells the time of the server. */
+function hearing(api: Api, clock: ServerClock): Api {
+  return {
+    request: async (request) => {
+      const response = await api.request(request);
+      clock.hear(response.date);
+      return response;
+    },
+    watch: (path, query, signal) => api.watch(path, query, signal),
+  };
 }
 
 class KubeDatastore implements Datastore {
@@ -76,7 +92,10 @@ class KubeDatastore implements Datastore {
   /** What was seen of them was used. */
   private readonly seen = new WeakSet<Wanted>();
 
-  constructor(private readonly means: KubeStoreMeans) {
+  constructor(
+    private readonly means: KubeStoreMeans,
+    private readonly serverClock: ServerClock,
+  ) {
     const { api, mappings } = means;
     this.streamed = new StreamedLists(api, this.closing.signal);
     this.lists = new Lists({ api, streamed: this.streamed, mappings, entryOf: this.entryOf });
@@ -98,6 +117,10 @@ class KubeDatastore implements Datastore {
       highest: highestRevision(read.flatMap(({ highest }) => highest ?? [])),
       answers: read.map(({ entries }) => entries),
     };
+  }
+
+  clock(): Date | undefined {
+    return this.serverClock.now();
   }
 
   prefetch(prefixes: readonly string[]): void {

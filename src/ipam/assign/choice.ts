@@ -14,6 +14,7 @@ import {
   type HostAffinity,
 } from "../records.ts";
 import type { AssignRequest } from "../request.ts";
+import { withCooldown } from "../rest.ts";
 import type { KnownBlock, View } from "../view.ts";
 
 export interface Search {
@@ -27,6 +28,7 @@ export interface Search {
   /** Whether the address is one of this host, or of its gateway. */
   readonly isHostAddress: (address: Address) => boolean;
   readonly attributes: BlockAttribute;
+  /** The time of the datastore. */
   readonly now: Date;
   /** Where the sequence numbers of a new block begin. */
   readonly sequenceNumber: bigint;
@@ -60,7 +62,11 @@ export interface TakeChanges {
 
 /** Takes the next address of the block that may be assigned on this host. */
 export function takeNext({ view, attributes, now, isHostAddress }: Search, block: IPAMBlock): Taken | undefined {
-  return assignNext(block, attributes, { now, reserved: view.reserved(), isUnusable: isHostAddress });
+  return assignNext(withCooldown(block, view.cooldownOf(block)), attributes, {
+    now,
+    reserved: view.reserved(),
+    isUnusable: isHostAddress,
+  });
 }
 
 /** The first one that takes an address that has rested; else the one whose address has rested the longest. */

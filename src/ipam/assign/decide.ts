@@ -32,7 +32,10 @@ export interface AssignOutcome extends Assignment {
 
 /** What a decision needs besides the records. */
 export interface AssignMeans {
+  /** Of this host. */
   readonly now: Date;
+  /** Of the datastore: for rests. */
+  readonly datastoreTime: Date;
   readonly isHostAddress?: ((address: Address) => boolean) | undefined;
 }
 
@@ -81,7 +84,7 @@ function openSearch(
   addressRequest: OneRequest,
   given: AssignMeans & { readonly view: View; readonly request: AssignRequest },
 ): Search {
-  const { view, request, now, isHostAddress = () => false } = given;
+  const { view, request, now, datastoreTime, isHostAddress = () => false } = given;
   return {
     view,
     request,
@@ -89,7 +92,7 @@ function openSearch(
     pools: [],
     isHostAddress,
     attributes: attributesFor(request, now),
-    now,
+    now: datastoreTime,
     sequenceNumber: BigInt(now.getTime()) * 1_000_000n,
   };
 }
@@ -134,7 +137,11 @@ function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
 function changesOf(
   made: readonly Made[],
   view: View,
-  { request, guards, now }: { readonly request: AssignRequest; readonly guards: readonly Change[]; readonly now: Date },
+  {
+    request,
+    guards,
+    datastoreTime: now,
+  }: { readonly request: AssignRequest; readonly guards: readonly Change[]; readonly datastoreTime: Date },
 ): readonly OrderedChange[] {
   const taking = made.flatMap((choice) => (choice.kind === "take" ? choice : []));
   const taken = taking.map((choice) => choice.taken.block);

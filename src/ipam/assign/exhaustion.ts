@@ -1,10 +1,16 @@
-/** The error for exhausted pools: which pools were tried, how full they are, and which setting excluded the rest. */
+/**
+ * The error for exhausted pools: which pools were tried, how full they are, and which setting excluded the rest. If addresses
+ * rest by a setting, the runtime is told to try again, and when the first of them will have rested.
+ */
+import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
-import { formatPrefix, prefixCovers, prefixSize } from "../../ip/prefix.ts";
+import { formatPrefix, prefixContains, prefixCovers, prefixSize } from "../../ip/prefix.ts";
+import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
-import { addressAt } from "../block.ts";
+import { addressAt, isAllocated } from "../block.ts";
 import type { Pool } from "../pools.ts";
+import { restLeft } from "../rest.ts";
 import type { Search } from "./choice.ts";
 import { whyNoNewBlock } from "./new-block.ts";
 
@@ -18,11 +24,39 @@ export function exhausted(search: Search, seen: { readonly complete: boolean }):
     search.passedOver?.() ?? [],
     seen.complete ? [] : "the pools hold more blocks than one search looks through",
   ].flat();
+  const action = `Cannot assign an IPv${search.family} address to ${quoted(search.request.handle)}`;
+  const state = `no free address in ${pools.join(", ")}`;
+  const rests = coolingRests(search);
+  if (rests.length === 0) {
+    return new PluginError("addresses-exhausted", `${action}: ${state}`, { details: reasons.join("; ") });
+  }
+  const count = `${counted(rests.length, "released address rests", "released addresses rest")}`;
+  const setting = "cooldownSeconds of the pool or of the IPAMConfiguration keeps them from other owners until then";
   return new PluginError(
-    "addresses-exhausted",
-    `Cannot assign an IPv${search.family} address to ${quoted(search.request.handle)}: no free address in ${pools.join(", ")}`,
-    { details: reasons.join("; ") },
+    "try-again-later",
+    `${action}: ${state}; ${count}, the next one is free in ${Math.ceil(Math.min(...rests) / 1000)} s`,
+    { details: [`${setting}; the runtime tries again`, ...reasons].join("; ") },
   );
+}
+
+/** For how long each address still rests by a setting, in milliseconds: of those that this node could use. */
+function coolingRests({ view, request, family, pools, now, isHostAddress }: Search): readonly number[] {
+  const { strictAffinity } = view.configuration();
+  const isUsable = ({ cidr, affinity }: IPAMBlock) =>
+    pools.some((pool) => prefixCovers(pool.cidr, cidr)) &&
+    (!strictAffinity || affinity === undefined || affinity === hostAffinity(request.node));
+  const rests: number[] = [];
+  for (const { block } of view.knownBlocks(family)) {
+    const cooldown = isUsable(block) ? view.cooldownOf(block) : 0;
+    if (cooldown === 0) continue;
+    for (const ordinal of block.unallocated) {
+      const left = restLeft(block.released?.[ordinal], now, cooldown);
+      const address = addressAt(block, ordinal);
+      const isReserved = view.reserved().some((prefix) => prefixContains(prefix, address));
+      if (left > 0 && !isAllocated(block, ordinal) && !isReserved && !isHostAddress(address)) rests.push(left);
+    }
+  }
+  return rests;
 }
 
 /** Each is asked of the kernel: only as many as a reader needs. */

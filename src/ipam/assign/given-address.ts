@@ -17,7 +17,7 @@ import { addressAt, assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinals
 import { type Pool, poolHolding } from "../pools.ts";
 import { isEmptyWithoutNode } from "../release/block-after-release.ts";
 import type { AddressRequest } from "../request.ts";
-import { describeFormerOwner, isFormerOwner, restLeft } from "../rest.ts";
+import { describeFormerOwner, isFormerOwner, restLeft, withCooldown } from "../rest.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
 import { heldAddress, keepAddress } from "./held-address.ts";
@@ -110,7 +110,11 @@ export function takeAddress(search: Search, address: Address, pool: Pool): Choic
   if (others.kind === "unread") return { kind: "read", wanted: [others.wanted] };
   if (others.kind === "found") return { kind: "unavailable", error: "addresses-exhausted", reason: others.reason };
   const block = emptyBlock(cidr, hostAffinity(request.node), sequenceNumber);
-  const taken = assignOrdinal(block, ordinalIn(block, address) ?? -1, search.attributes);
+  const taken = assignOrdinal(
+    withCooldown(block, view.cooldownOf(block)),
+    ordinalIn(block, address) ?? -1,
+    search.attributes,
+  );
   if (!taken) return takenBy(undefined);
   return takeAndClaim(search, { taken, before: { block }, affinity: view.affinity(cidr) });
 }
@@ -124,13 +128,14 @@ function fromExistingBlock(search: Search, address: Address, known: KnownBlock):
     const reason = `its block belongs to ${quoted(block.affinity ?? "nobody")} and strictAffinity is on`;
     return { kind: "unavailable", error: "address-taken", reason };
   }
+  const cooldown = view.cooldownOf(block);
   const taken: Taken | undefined = assignOrdinal(
-    isEmptyWithoutNode(block) ? { ...block, affinity: owner } : block,
+    withCooldown(isEmptyWithoutNode(block) ? { ...block, affinity: owner } : block, cooldown),
     ordinal,
     attributes,
   );
   if (!taken) return takenBy(attributesOf(block, ordinal));
-  const resting = restOf(search, block.released?.[ordinal]);
+  const resting = restOf(search, block.released?.[ordinal], cooldown);
   if (resting !== undefined) return resting;
   if (isEmptyWithoutNode(block))
     return takeAndClaim(search, { taken, before: known, affinity: view.affinity(block.cidr) });
@@ -138,8 +143,8 @@ function fromExistingBlock(search: Search, address: Address, known: KnownBlock):
 }
 
 /** The former owner may have it at once: connections of its own are its own. */
-function restOf({ attributes, now }: Search, release: Release | undefined): Unavailable | undefined {
-  const left = Math.ceil(restLeft(release, now) / 1000);
+function restOf({ attributes, now }: Search, release: Release | undefined, cooldown: number): Unavailable | undefined {
+  const left = Math.ceil(restLeft(release, now, cooldown) / 1000);
   if (release === undefined || left === 0 || isFormerOwner(release, attributes)) return undefined;
   const owner = describeFormerOwner(release);
   return {

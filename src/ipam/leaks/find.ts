@@ -14,6 +14,7 @@ import { prefixCovers } from "../../ip/prefix.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { isEmpty } from "../block.ts";
 import { formatMark } from "../link-mark.ts";
+import { hasCooling } from "../rest.ts";
 import type { NodeAllocation } from "./allocations.ts";
 import type { NodeRecords } from "./node-records.ts";
 
@@ -93,13 +94,23 @@ function isOnHost({ address, network, containerId, ifname }: NodeAllocation, lin
   return links.routed.has(formatAddress(address));
 }
 
-/** The empty blocks of the node, except one of each pool. Nothing is assigned from one outside all pools. */
+/**
+ * The empty blocks of the node, except one of each pool, and those whose addresses rest by a setting: they stay with the
+ * node until then. Nothing is assigned from one outside all pools. `now`: the time of the datastore.
+ */
 export function surplusBlocks(
   { pools, blocks }: Pick<NodeRecords, "pools" | "blocks">,
-  node: string,
+  { node, now }: { readonly node: string; readonly now: Date },
 ): readonly IPAMBlock[] {
   const empty = blocks.filter((block) => isEmpty(block) && affineNode(block) === node);
-  const surplus = pools.flatMap(({ cidr }) => empty.filter((block) => prefixCovers(cidr, block.cidr)).slice(1));
-  const outside = empty.filter((block) => !pools.some(({ cidr }) => prefixCovers(cidr, block.cidr)));
+  const [cooling, others] = [
+    empty.filter((block) => hasCooling(block, now)),
+    empty.filter((block) => !hasCooling(block, now)),
+  ];
+  const surplus = pools.flatMap(({ cidr }) => {
+    const isInPool = (block: IPAMBlock) => prefixCovers(cidr, block.cidr);
+    return others.filter(isInPool).slice(cooling.some(isInPool) ? 0 : 1);
+  });
+  const outside = others.filter((block) => !pools.some(({ cidr }) => prefixCovers(cidr, block.cidr)));
   return [...surplus, ...outside];
 }

@@ -19,6 +19,8 @@ import { releaseLeaks } from "./release.ts";
 export interface ClusterReleaseMeans extends LiveObjects {
   readonly store: Datastore;
   readonly allocator: Allocator;
+  /** The time of the datastore. */
+  readonly datastoreNow: () => Date;
   /** Whether endpoints are records of their own. On the orchestrator's API an endpoint is its pod, and not ours to change. */
   readonly hasEndpointRecords: boolean;
   /** Asked before each write. */
@@ -64,10 +66,11 @@ const CHANGED = "it was released or assigned again in the meantime";
 export async function releaseSurplusBlock(
   { node, block: { cidr } }: SurplusBlock,
   { pools }: Pick<ClusterRecords, "pools">,
-  { store, allocator, mayWrite }: ClusterReleaseMeans,
+  { store, allocator, datastoreNow, mayWrite }: ClusterReleaseMeans,
 ): Promise<boolean> {
-  const now = surplusBlocks({ pools, blocks: await blocksOfNode(store, node) }, node);
-  if (!now.some((block) => blockKey(block.cidr) === blockKey(cidr)) || !mayWrite()) return false;
+  const blocks = await blocksOfNode(store, node);
+  const surplus = surplusBlocks({ pools, blocks }, { node, now: datastoreNow() });
+  if (!surplus.some((block) => blockKey(block.cidr) === blockKey(cidr)) || !mayWrite()) return false;
   return (await allocator.releaseAffinity({ node, block: cidr, inUse: "keep" })) === "released";
 }
 

@@ -113,6 +113,7 @@ test("the controllers leave the endpoint of a pod alone where it is the pod itse
     },
     {
       ...{ store: forbidding, allocator: openAllocator(forbidding, means()), hasEndpointRecords: false },
+      datastoreNow: means().now,
       ...{ mayWrite: () => true, readPod: async () => undefined, isAbsent: async () => false },
     },
   );

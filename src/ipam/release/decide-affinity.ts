@@ -10,20 +10,23 @@ import * as keys from "../../model/keys.ts";
 import { isEmpty, touched } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { affinityChange, blockChange, borrowingChange, decodeAffinity, type HostAffinity } from "../records.ts";
-import { hasResting } from "../rest.ts";
+import { hasCooling, hasResting } from "../rest.ts";
 import { type KnownBlock, View } from "../view.ts";
 import { endOfClaim } from "./end-of-claim.ts";
 
 export interface AffinityRequest {
   readonly node: string;
   readonly block: Prefix;
-  /** Whether a block with addresses in use may lose its host. */
+  /** Whether a block with addresses in use, or that rest by a setting, may lose its host. */
   readonly inUse: "keep" | "release";
-  /** For an empty block: its addresses need not have rested. An administrator says so; nobody else does. */
-  readonly resting?: "forget";
+  /**
+   * For an empty block: its addresses need not have rested, or only if they rest by a setting. An administrator says so;
+   * nobody else does.
+   */
+  readonly resting?: "forget" | "forget unless set";
 }
 
-/** `kept`: addresses are in use, and the request excludes such blocks. */
+/** `kept`: addresses are in use, or rest by a setting, and the request excludes such blocks. */
 export type AffinityOutcome = "released" | "kept" | "absent";
 
 export function decideReleaseAffinity(request: AffinityRequest, facts: Facts, now: Date): Decision<AffinityOutcome> {
@@ -37,10 +40,12 @@ export function decideReleaseAffinity(request: AffinityRequest, facts: Facts, no
     return { kind: "commit", changes, outcome: affinity ? "released" : "absent" };
   }
   const { block, revision } = known;
-  if (!isEmpty(block) && request.inUse === "keep") {
+  const isCooling = request.resting !== "forget" && hasCooling(block, now);
+  if (request.inUse === "keep" && (!isEmpty(block) || isCooling)) {
     return { kind: "commit", changes: confirmAgain(request, known, affinity), outcome: "kept" };
   }
-  const isDeleted = isEmpty(block) && (request.resting === "forget" || !hasResting(block, now));
+  const mayForget = request.resting !== undefined && !isCooling;
+  const isDeleted = isEmpty(block) && (mayForget || !hasResting(block, now));
   const ending: Change = isDeleted
     ? { kind: "delete", key: keys.blockKey(cidr), revision }
     : blockChange(touched(withoutHost(block)), revision);

@@ -4,7 +4,7 @@ import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
 import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
-import type { AllocatorMeans, AllocatorParts } from "../allocator-means.ts";
+import { type AllocatorMeans, type AllocatorParts, datastoreTime } from "../allocator-means.ts";
 import { handlesOf, isEmpty, type Owner } from "../block.ts";
 import { type Alongside, type Pace, settle } from "../commit-loop.ts";
 import { changesToGive } from "../handle.ts";
@@ -20,7 +20,7 @@ import {
 import { requirePrefix } from "../records.ts";
 import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest, ReleaseRule } from "../request.ts";
 import { respectingLock } from "../respecting-lock.ts";
-import { REST_MILLISECONDS } from "../rest.ts";
+import { hasCooling, longestRestLeft, REST_MILLISECONDS } from "../rest.ts";
 import { blockName, View, wantedBlocks } from "../view.ts";
 import { deleteUnneededBlock, isEmptyWithoutNode, isUnneededBlock } from "./block-after-release.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
@@ -39,7 +39,7 @@ export async function releaseHandle(
     {
       action: `release "${request.handle}"`,
       first: (again) => wantedToRelease(request, blocksToReleaseFrom(remembered, request.likely ?? []), again),
-      decide: (facts) => decideReleaseHandle(request, facts, means.now()),
+      decide: (facts) => decideReleaseHandle(request, facts, datastoreTime(store, means)),
       partly: ({ released }) => before.push(...released),
     },
     means,
@@ -82,16 +82,19 @@ async function giveBlocksBack(
   },
 ): Promise<HostHints> {
   const unlocked = means.lock === "ignore" ? store : respectingLock(store);
-  const now = means.now();
-  const rested = now.getTime() + REST_MILLISECONDS;
-  let latest = left.reduce((hinted, { cidr }) => withLeftBlock(hinted, blockName(cidr), rested), hints);
-  for (const { cidr } of emptied) {
-    // Of two empty blocks one stays.
-    if (!hasSpareBeside(latest, blockName(cidr))) continue;
-    const outcome = await releaseAffinity(unlocked, means, { node, block: cidr, inUse: "keep" }).catch(() => "kept");
-    if (outcome === "released") latest = withLeftBlock(latest, blockName(cidr), rested);
+  const now = datastoreTime(store, means);
+  const restedAt = (block: IPAMBlock) =>
+    means.now().getTime() + Math.max(REST_MILLISECONDS, longestRestLeft(block, now));
+  let latest = left.reduce((hinted, block) => withLeftBlock(hinted, blockName(block.cidr), restedAt(block)), hints);
+  for (const block of emptied) {
+    const name = blockName(block.cidr);
+    // Of two empty blocks one stays. One whose addresses rest by a setting is left to the search for leaks.
+    if (!hasSpareBeside(latest, name) || hasCooling(block, now)) continue;
+    const request = { node, block: block.cidr, inUse: "keep" } as const;
+    const outcome = await releaseAffinity(unlocked, means, request).catch(() => "kept");
+    if (outcome === "released") latest = withLeftBlock(latest, name, restedAt(block));
   }
-  for (const name of restedBlocks(latest, now.getTime()).slice(0, DELETED_AT_ONCE)) {
+  for (const name of restedBlocks(latest, means.now().getTime()).slice(0, DELETED_AT_ONCE)) {
     const isUnneeded = (block: IPAMBlock) => isUnneededBlock(block, now);
     await deleteUnneededBlock(unlocked, requirePrefix(name), isUnneeded).catch(() => {});
     latest = withSeenBlocks(latest, [], [name]);
@@ -114,7 +117,7 @@ export async function releaseAddresses(
       {
         action: `release ${counted(some.length, "address", "addresses")}`,
         first: () => wantedBlocksOf(some),
-        decide: (facts) => decideReleaseAddresses(some, facts, { now: means.now(), rule }),
+        decide: (facts) => decideReleaseAddresses(some, facts, { now: datastoreTime(store, means), rule }),
         partly: ({ released }) => before.push(...released),
       },
       means,
@@ -143,7 +146,7 @@ export async function releaseAffinity(
     {
       action: `release block ${blockName(request.block)} of node "${request.node}"`,
       first: () => wanted,
-      decide: (facts) => decideReleaseAffinity(request, facts, means.now()),
+      decide: (facts) => decideReleaseAffinity(request, facts, datastoreTime(store, means)),
     },
     means,
   );

@@ -1,7 +1,7 @@
 /** A pool as an Installation declares it. */
 
 import * as v from "valibot";
-import { prefixField, selectorField } from "../fields.ts";
+import { cooldownField, prefixField, selectorField } from "../fields.ts";
 import { ENCAPSULATIONS } from "./choices.ts";
 import { switchField } from "./fields.ts";
 
@@ -32,6 +32,7 @@ export const declaredPool = v.object({
   disableBGPExport: v.exactOptional(v.boolean()),
   disableNewAllocations: v.exactOptional(v.boolean()),
   allowedUses: v.exactOptional(v.array(v.picklist(["Workload", "Tunnel"]))),
+  cooldownSeconds: v.exactOptional(cooldownField),
 });
 
 export type DeclaredPool = Readonly<v.InferOutput<typeof declaredPool>>;

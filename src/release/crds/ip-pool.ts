@@ -41,6 +41,8 @@ export const IP_POOL: ReleasedKinds = {
       "spec.disabled": "Assign no new addresses from the pool",
       "spec.disableBGPExport": "Do not announce the pool's blocks with BGP",
       "spec.allowedUses": "What the addresses may be used for",
+      "spec.cooldownSeconds":
+        "Seconds for which a released address is given to no other owner, even if the pool is full; 0 for the usual rest of 3 minutes, which a full pool cuts short (default: cooldownSeconds of the IPAMConfiguration)",
     },
   },
 };

@@ -41,6 +41,8 @@ export const IPAM_KINDS: ReleasedKinds = {
       "spec.strictAffinity": "Forbid borrowing addresses from other nodes' blocks",
       "spec.autoAllocateBlocks": "Allocate new blocks to nodes automatically",
       "spec.maxBlocksPerHost": "Maximum number of blocks of one pool per node; 0 for the default",
+      "spec.cooldownSeconds":
+        "Seconds for which a released address is given to no other owner, for pools without a setting of their own; 0 or absent for the usual rest of 3 minutes, which a full pool cuts short",
     },
   },
   IPAMBlock: {
@@ -67,6 +69,8 @@ export const IPAM_KINDS: ReleasedKinds = {
       "spec.released{}.at": "Time of the release, in seconds since 1970",
       "spec.released{}.namespace": "Namespace of the pod that had the address",
       "spec.released{}.network": "Network of the container that had the address, if it was not one of a pod",
+      "spec.cooldownSeconds":
+        "Seconds for which released addresses of the block rest, by the setting that the last assignment knew; absent without one",
       "spec.deleted": DELETED,
     },
   },

@@ -118,7 +118,15 @@ describe("completeInstallation()", () => {
         [NETWORK_FIELD]: {
           linuxDataplane: "Iptables",
           bgp: "Disabled",
-          ipPools: [{ cidr: "10.1.0.0/16", encapsulation: "VXLAN", natOutgoing: "Disabled", blockSize: 28 }],
+          ipPools: [
+            {
+              cidr: "10.1.0.0/16",
+              encapsulation: "VXLAN",
+              natOutgoing: "Disabled",
+              blockSize: 28,
+              cooldownSeconds: 600,
+            },
+          ],
           mtu: 1400,
           nodeAddressAutodetectionV4: { cidrs: ["192.0.2.0/24", "198.51.100.0/24"] },
           nodeAddressAutodetectionV6: { kubernetes: "NodeInternalIP" },
@@ -170,6 +178,7 @@ describe("completeInstallation()", () => {
       vxlanMode: "Always",
       natOutgoing: false,
       blockSize: 28,
+      cooldownSeconds: 600,
     });
   });
 

@@ -20,7 +20,10 @@ export interface PoolSettings {
   readonly provider: string;
 }
 
-export type CompletePool = Required<Omit<DeclaredPool, "namespaceSelector">> & Pick<DeclaredPool, "namespaceSelector">;
+/** Fields whose absence means something. */
+type OptionalField = "namespaceSelector" | "cooldownSeconds";
+
+export type CompletePool = Required<Omit<DeclaredPool, OptionalField>> & Pick<DeclaredPool, OptionalField>;
 
 const USUAL_CIDR = "192.168.0.0/16";
 /** The networks of EKS often contain 192.168.0.0/16. */

@@ -33,6 +33,7 @@ export function poolResource(pool: CompletePool, index: number): Checked<IPPool>
       disabled: pool.disableNewAllocations,
       disableBGPExport: pool.disableBGPExport,
       allowedUses: pool.allowedUses,
+      ...(pool.cooldownSeconds === undefined ? {} : { cooldownSeconds: pool.cooldownSeconds }),
     },
   });
   if (decoded.ok) return { ok: true, value: withManagedLabel(decoded.value) };

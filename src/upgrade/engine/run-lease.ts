@@ -229,6 +229,7 @@ export function leasedDatastore(store: Datastore, lease: HeldLease): Datastore {
       return store.commit(changes);
     },
     transact: (wanted, decide) => transactOn(leased, wanted, decide),
+    clock: () => store.clock?.(),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
     close: async () => {},
   };

@@ -144,6 +144,34 @@ describe("convertIpam()", () => {
     ]);
   });
 
+  test("carries the rest of released addresses, and frees those that rest", () => {
+    const releasedAt = "2026-06-01T10:00:00Z";
+    const attributes = [
+      { handle_id: "net.a", secondary: { node: "n", namespace: "shop" } },
+      { handle_id: null, secondary: { node: "n", namespace: "shop" }, releasedAt },
+    ];
+    const spec = {
+      cidr: "10.0.0.0/30",
+      affinity: "host:n",
+      allocations: [0, 1, null, 1],
+      unallocated: [2],
+      attributes,
+    };
+    const blocks = [former("10-0-0-0-30", { ...spec, sequenceNumberForAllocation: {}, sequenceNumber: 5 })];
+    const configurations = [former("default", { autoAllocateBlocks: true, ipCooldownSeconds: 100_000 })];
+    const { records, obstacles } = convertIpam({ ...NO_IPAM, blocks, configurations });
+
+    expect(obstacles).toEqual([]);
+    expect(JSON.parse(records[0]?.value ?? "")).toMatchObject({ cooldownSeconds: 86_400 });
+    const release = { at: Date.parse(releasedAt) / 1000, namespace: "shop" };
+    expect(JSON.parse(records[1]?.value ?? "")).toMatchObject({
+      allocations: [0, null, null, null],
+      unallocated: [2, 1, 3],
+      attributes: [{ handle_id: "net.a" }],
+      released: { 1: release, 3: release },
+    });
+  });
+
   test("takes an affinity without a state as confirmed, as earlier releases do", () => {
     const affinities = [former("n-10-0-0-0-26", { state: "", node: "n", cidr: "10.0.0.0/26", deleted: "false" })];
 

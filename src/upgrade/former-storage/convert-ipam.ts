@@ -5,7 +5,9 @@
 import type { ApiObject } from "../../datastore/kube/api.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix, parsePrefix } from "../../ip/prefix.ts";
+import { releaseOrdinals } from "../../ipam/block.ts";
 import { readAffinity, writeAffinity } from "../../model/block-affinity.ts";
+import { LONGEST_COOLDOWN_SECONDS } from "../../model/cooldown.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE, readBlockObject, writeBlock } from "../../model/ipam-block.ts";
 import { ipamConfiguration } from "../../model/ipam-configuration.ts";
 import { readHandle, writeHandle } from "../../model/ipam-handle.ts";
@@ -75,7 +77,19 @@ function reading<Value>(
 
 function readFormerBlock(object: ApiObject): IPAMBlock | undefined {
   const block = readBlockObject(object["spec"], object.metadata.name);
-  return block.deleted ? undefined : block;
+  return block.deleted ? undefined : withoutCooling(block, specOf(object)["attributes"]);
+}
+
+/** In a former block an address that rests is still allocated, to an attribute that says when it was released. */
+function withoutCooling(block: IPAMBlock, attributes: unknown): IPAMBlock {
+  const times = (Array.isArray(attributes) ? attributes : []).map((each) =>
+    Date.parse(String(isObject(each) ? each["releasedAt"] : "")),
+  );
+  const isCooling = (index: number | undefined) => index !== undefined && Number.isFinite(times[index]);
+  const ordinals = block.allocations.flatMap((index, ordinal) => (isCooling(index) ? [ordinal] : []));
+  // They rest from the last release on.
+  const last = Math.max(...times.filter(Number.isFinite));
+  return ordinals.length === 0 ? block : releaseOrdinals(block, ordinals, new Date(last));
 }
 
 function blockRecord(block: IPAMBlock): CopiedRecord {
@@ -111,12 +125,20 @@ function handleRecord(object: ApiObject, nodes: ReadonlyMap<string, string>): Co
 }
 
 function configurationRecord(object: ApiObject): CopiedRecord | undefined {
-  const { strictAffinity = false, autoAllocateBlocks = true, maxBlocksPerHost = 0 } = specOf(object);
+  const { strictAffinity = false, autoAllocateBlocks = true, maxBlocksPerHost = 0, ipCooldownSeconds } = specOf(object);
   const decoded = ipamConfiguration.decode({
     apiVersion: ipamConfiguration.apiVersion,
     kind: ipamConfiguration.kind,
     metadata: { name: object.metadata.name },
-    spec: { strictAffinity, autoAllocateBlocks, maxBlocksPerHost },
+    spec: {
+      strictAffinity,
+      autoAllocateBlocks,
+      maxBlocksPerHost,
+      // Former releases allow any time.
+      ...(typeof ipCooldownSeconds === "number" && ipCooldownSeconds > 0
+        ? { cooldownSeconds: Math.min(ipCooldownSeconds, LONGEST_COOLDOWN_SECONDS) }
+        : {}),
+    },
   });
   if (!decoded.ok) throw malformed(object.metadata.name, decoded.problems.map(({ message }) => message).join("; "));
   return { key: IPAM_CONFIGURATION_KEY, value: ipamConfiguration.write(decoded.value), what: "IPAMConfiguration" };

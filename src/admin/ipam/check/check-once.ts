@@ -3,6 +3,7 @@ import type { Datastore } from "../../../datastore/datastore.ts";
 import { readAllEntries } from "../../../datastore/pages.ts";
 import { readEach } from "../../../datastore/read-each.ts";
 import { readValidRecords } from "../../../ipam/all-records.ts";
+import { datastoreTime } from "../../../ipam/allocator-means.ts";
 import { findProblems, type IpamRecords, type Problem } from "../../../ipam/invariants.ts";
 import { withHeldAddresses } from "../../../ipam/proven-endpoint.ts";
 import { decodeConfiguration, decodeReservation } from "../../../ipam/records.ts";
@@ -53,9 +54,10 @@ export async function checkOnce(
   };
   const ofEndpoints = findEndpointProblems({ ...facts, graceMilliseconds });
   const withoutGrace = findEndpointProblems({ ...facts, graceMilliseconds: 0 });
-  const certain = [...findProblems({ ...records, now }), ...ofEndpoints].filter(
-    (problem) => !unreadable.some((record) => isUncertain(problem, record)),
-  );
+  const certain = [
+    ...findProblems({ ...records, now: datastoreTime(store, { now: () => now }) }),
+    ...ofEndpoints,
+  ].filter((problem) => !unreadable.some((record) => isUncertain(problem, record)));
   return {
     records,
     endpoints: endpoints.readable,

@@ -10,6 +10,7 @@ import { openKubeStore } from "../../../datastore/kube/store.ts";
 import { PluginError } from "../../../errors.ts";
 import { formatAddress } from "../../../ip/address.ts";
 import { formatPrefix } from "../../../ip/prefix.ts";
+import { datastoreTime } from "../../../ipam/allocator-means.ts";
 import { confirmCluster } from "../../../ipam/confirm-cluster.ts";
 import type { NodeAllocation } from "../../../ipam/leaks/allocations.ts";
 import { findCandidates, type LeakCandidate, sinceAssigned } from "../../../ipam/leaks/candidates.ts";
@@ -91,10 +92,10 @@ export async function searchCluster(search: ClusterSearch, context: Call & Termi
     allocator: allocatorFor(store, context),
     ...objects,
     hasEndpointRecords,
+    datastoreNow: () => datastoreTime(store, context),
     mayWrite: () => !context.signal.aborted,
   };
-  const now = context.now();
-  const ageOf = (held: readonly NodeAllocation[]) => sinceAssigned(held, now);
+  const ageOf = (held: readonly NodeAllocation[]) => sinceAssigned(held, context.now());
   const all = allocationsOf(records);
   const addresses: JudgedAddress[] = [];
   const candidates = findCandidates(all, records.view, { graceMilliseconds, ageOf });
@@ -104,6 +105,7 @@ export async function searchCluster(search: ClusterSearch, context: Call & Termi
   }
   const leaving = new Set(addresses.filter(({ state }) => state !== "kept").map(({ allocation }) => allocation));
   const left = all.filter((allocation) => !leaving.has(allocation));
+  const now = means.datastoreNow();
   const blocks = [
     ...(await judgeSurplus(records, search, { ...means, now })),
     ...(await judgeGoneNodes(goneNodes(records, left), search, { ...means, now })),
@@ -193,7 +195,9 @@ async function judgeSurplus(
 ): Promise<readonly JudgedBlock[]> {
   const reason = "it is empty, and the node has another, or its pool is gone";
   // All blocks of a node that is gone are released with it.
-  const surplus = surplusInCluster(records).filter(({ node }) => records.view.nodeNamed(node) !== undefined);
+  const surplus = surplusInCluster(records, means.datastoreNow()).filter(
+    ({ node }) => records.view.nodeNamed(node) !== undefined,
+  );
   const judged: JudgedBlock[] = [];
   for (const each of surplus) {
     const named = { block: formatPrefix(each.block.cidr), node: each.node, reason };

@@ -3,8 +3,9 @@
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../../ip/prefix.ts";
+import { datastoreTime } from "../../../ipam/allocator-means.ts";
 import { ordinalIn } from "../../../ipam/block.ts";
-import { describeFormerOwner, restLeft } from "../../../ipam/rest.ts";
+import { describeFormerOwner, restLeftIn } from "../../../ipam/rest.ts";
 import { affineNode, type IPAMBlock, type Release } from "../../../model/ipam-block.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { quoted } from "../../../quote.ts";
@@ -50,7 +51,7 @@ export async function showAddress(
     node: allocation?.secondary["node"],
     since: allocation?.secondary["timestamp"],
     ...(allocation ? { attributes: allocation.secondary } : {}),
-    ...(block && !allocation ? restOf(block, address, context.now()) : {}),
+    ...(block && !allocation ? restOf(block, address, datastoreTime(store, context)) : {}),
   };
   context.stdout(
     wantsJson(given)
@@ -62,8 +63,9 @@ export async function showAddress(
 
 /** What a named request of another owner has to wait for. */
 function restOf(block: IPAMBlock, address: Address, now: Date): Pick<Facts, "released"> {
-  const release = block.released?.[ordinalIn(block, address) ?? -1];
-  const left = restLeft(release, now);
+  const ordinal = ordinalIn(block, address) ?? -1;
+  const release = block.released?.[ordinal];
+  const left = restLeftIn(block, ordinal, now);
   if (release === undefined || left === 0) return {};
   const { at, ...owner } = release;
   const [time, restsUntil] = [new Date(at * 1000), new Date(now.getTime() + left)].map((date) => date.toISOString());

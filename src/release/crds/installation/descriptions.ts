@@ -34,6 +34,8 @@ const POOL: Descriptions = {
   disableBGPExport: "Do not announce the pool by BGP",
   disableNewAllocations: "Assign no more addresses of the pool",
   allowedUses: "What the addresses are for: workloads, or tunnels of nodes. Default: both",
+  cooldownSeconds:
+    "Seconds for which a released address is given to no other owner: 0 to 86400. Default: cooldownSeconds of the IPAMConfiguration",
 };
 
 const DETECTION: Descriptions = {
