@@ -36,6 +36,8 @@ export interface ExplainedPool {
   readonly cidr: string;
   /** Why it is passed over; absent if addresses may come from it. */
   readonly passedOver?: string;
+  /** Seconds for which its released addresses rest, if the pool says so itself. */
+  readonly cooldownSeconds?: number;
 }
 
 export interface ExplainedRequest {
@@ -165,6 +167,11 @@ function whyPassedOver(
   return ignored ?? whyNotAllowed(pool, criteria) ?? "another requested pool cannot be used";
 }
 
-function shown({ name, cidr }: Pool, passedOver?: string): ExplainedPool {
-  return { name, cidr: formatPrefix(cidr), ...(passedOver === undefined ? {} : { passedOver }) };
+function shown({ name, cidr, cooldownSeconds }: Pool, passedOver?: string): ExplainedPool {
+  return {
+    name,
+    cidr: formatPrefix(cidr),
+    ...(passedOver === undefined ? {} : { passedOver }),
+    ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
+  };
 }

@@ -191,6 +191,15 @@ describe("ipam explain", () => {
     }
   });
 
+  test("shows for how long released addresses of a pool rest, if the pool says so", async () => {
+    await seed(store, poolChange("blue", "10.1.0.0/16", { cooldownSeconds: 600 }));
+    await attach("c1", { workload: "shop" });
+
+    const { stdout } = await explain("c1");
+    expect(stdout).toMatch(/blue +10\.1\.0\.0\/16 +has 10\.1\.\S+; released addresses rest for 600 s at least/);
+    expect(stdout.match(/rest for/g)).toHaveLength(1);
+  });
+
   test("reports the network config as the source, and an address from another pool as a difference", async () => {
     await attach("c1", { workload: "shop" });
 

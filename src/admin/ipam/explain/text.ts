@@ -45,10 +45,11 @@ function sourceText({ place, value }: RequestSource): string {
 
 function poolLines({ pools, addresses }: ExplainedFamily): readonly Line[] {
   if (pools.length === 0) return [];
-  const rows = pools.map(({ name, cidr, passedOver }) => {
+  const rows = pools.map(({ name, cidr, passedOver, cooldownSeconds = 0 }) => {
     const given = addresses.filter(({ pool }) => pool === name).map(({ address }) => address);
     const verdict = passedOver === undefined ? "may be used" : `passed over: ${passedOver}`;
-    return [name, cidr, given.length === 0 ? verdict : `has ${given.join(", ")}`];
+    const rest = cooldownSeconds === 0 ? "" : `; released addresses rest for ${cooldownSeconds} s at least`;
+    return [name, cidr, `${given.length === 0 ? verdict : `has ${given.join(", ")}`}${rest}`];
   });
   const [, ...lines] = formatTable(["", "", ""], rows).trimEnd().split("\n");
   return lines.map((line, index) => [index === 0 ? "Pools" : "", line]);
