@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../test/support/admin-context.ts";
 import { means, nodeChange, poolChange, request, seed } from "../../test/support/ipam.ts";
+import type { Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { readAllEntries } from "../datastore/pages.ts";
 import { openAllocator } from "../ipam/allocator.ts";
 import { decodeBlock, decodePool } from "../ipam/records.ts";
+import { keepHandle } from "../model/kept-address.ts";
 import { blocksPrefix } from "../model/keys.ts";
 import { POOL } from "../model/kinds.ts";
 import { ipamUsage } from "./ipam-usage.ts";
@@ -45,9 +47,27 @@ async function cluster() {
   return store;
 }
 
+/** Of two pods that pool blue has no room for otherwise. */
+async function keepTwo(store: Datastore): Promise<void> {
+  const allocator = openAllocator(store, means());
+  const handle = keepHandle({ network: "net", namespace: "shop", identity: "pod/db-0" });
+  for (const ifname of ["eth0", "eth1"]) {
+    await allocator.assign(
+      request(handle, {
+        ...{ network: "net", interface: ifname, node: "n1" },
+        attributes: { pod: "db-0", namespace: "shop", kept: "60", containerID: "c9" },
+        addressRequests: [{ kind: "automatic", family: 4 }],
+      }),
+    );
+  }
+  const [first] = await allocator.held({ handle, node: "n1", interface: "eth0" });
+  if (first !== undefined) await allocator.releaseAddresses([first]);
+}
+
 describe("ipamUsage()", () => {
   test("has the figures of ipam show", async () => {
     const store = await cluster();
+    await keepTwo(store);
     const show = async (words: string): Promise<Shown> =>
       JSON.parse((await runInside(`ipam show ${words} -o json`.split(" "), { store })).stdout);
     const entries = [
@@ -69,6 +89,10 @@ describe("ipamUsage()", () => {
     }
     const borrowed = usage.nodes.reduce((sum, each) => sum + each.borrowed, 0);
     expect(borrowed).toBe(blocks.reduce((sum, block) => sum + block.borrowed, 0));
+    expect(usage.pools.map(({ kept, waiting }) => [kept, waiting])).toEqual([
+      [2, 1],
+      [0, 0],
+    ]);
     expect(usage.nodes.find(({ node }) => node === "n2")).toMatchObject({ inUse: 2, borrowed: 1, blocks: 1 });
   });
 });

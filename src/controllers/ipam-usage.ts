@@ -1,12 +1,22 @@
 /** How many addresses are assigned: of each pool, and on each node. Pure. */
 import { prefixCovers } from "../ip/prefix.ts";
 import { attributesOf } from "../ipam/block.ts";
+import { isWaitingAllocation, keptIn } from "../ipam/leaks/waiting-addresses.ts";
 import type { Pool } from "../ipam/pools.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "../model/ipam-block.ts";
 
 export interface IpamUsage {
-  readonly pools: readonly { readonly pool: string; readonly size: number; readonly inUse: number }[];
+  readonly pools: readonly PoolUsage[];
   readonly nodes: readonly NodeUsage[];
+}
+
+interface PoolUsage {
+  readonly pool: string;
+  readonly size: number;
+  readonly inUse: number;
+  /** Kept for a pod: in use or waiting. */
+  readonly kept: number;
+  readonly waiting: number;
 }
 
 interface NodeUsage {
@@ -35,12 +45,18 @@ export function ipamUsage(pools: readonly Pool[], blocks: readonly IPAMBlock[]):
     }
   }
   return {
-    pools: pools.map(({ name, cidr }) => ({
-      pool: name,
-      // Large pools of IPv6 exceed what a number can hold exactly; the ratio is still right.
-      size: 2 ** ((cidr.network.family === 4 ? 32 : 128) - cidr.length),
-      inUse: blocks.filter((block) => prefixCovers(cidr, block.cidr)).reduce((sum, block) => sum + countOf(block), 0),
-    })),
+    pools: pools.map(({ name, cidr }) => {
+      const own = blocks.filter((block) => prefixCovers(cidr, block.cidr));
+      const kept = own.flatMap(keptIn);
+      return {
+        pool: name,
+        // Large pools of IPv6 exceed what a number can hold exactly; the ratio is still right.
+        size: 2 ** ((cidr.network.family === 4 ? 32 : 128) - cidr.length),
+        inUse: own.reduce((sum, block) => sum + countOf(block), 0),
+        kept: kept.length,
+        waiting: kept.filter(isWaitingAllocation).length,
+      };
+    }),
     nodes: Array.from(nodes, ([node, usage]) => ({ node, ...usage })).toSorted((a, b) => (a.node < b.node ? -1 : 1)),
   };
 }

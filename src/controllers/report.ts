@@ -100,6 +100,7 @@ function leakMetrics({
   overdue,
   releasedAddresses,
   releasedBlocks,
+  freedKept,
   errors,
 }: CollectorState): readonly string[] {
   return [
@@ -114,6 +115,9 @@ function leakMetrics({
       ["", releasedAddresses],
     ]),
     metric("block_claims_released_total", "counter", "Claims on blocks that were released", [["", releasedBlocks]]),
+    metric("kept_addresses_freed_total", "counter", "Kept addresses that waited for a pod, and were freed", [
+      ["", freedKept],
+    ]),
     metric("leak_errors_total", "counter", "Looks for leaks that failed", [["", errors]]),
   ];
 }
@@ -131,6 +135,15 @@ function usageMetrics({ pools, nodes }: IpamUsage): readonly string[] {
       "gauge",
       "Addresses of the pool that are assigned",
       pools.map(({ pool, inUse }) => [labelsOf({ pool }), inUse]),
+    ),
+    metric(
+      "pool_addresses_kept",
+      "gauge",
+      "Those of them that are kept for a pod: in use, and waiting for it",
+      pools.flatMap(({ pool, kept, waiting }) => [
+        [labelsOf({ pool, state: "in use" }), kept - waiting] as const,
+        [labelsOf({ pool, state: "waiting" }), waiting] as const,
+      ]),
     ),
     metric(
       "node_addresses_in_use",

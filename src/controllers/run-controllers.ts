@@ -21,7 +21,7 @@ import type { ControllerSettings } from "./settings.ts";
 
 export interface ControllersMeans
   extends Omit<ControllerMeans, "replicas" | "periodMilliseconds">,
-    Pick<CollectorMeans, "readPod" | "isAbsent"> {
+    Pick<CollectorMeans, "readPod" | "isAbsent" | "statefulSets"> {
   /** The product's datastore. */
   readonly store: Datastore;
   readonly allocator: Allocator;

@@ -2,8 +2,10 @@
 
 import { type PodRecord, podRecordOf } from "../model/pod-record.ts";
 import { isObject } from "../model/shape.ts";
+import { type StatefulSetName, type StatefulSetSize, statefulSetKey, statefulSetOf } from "../model/stateful-set.ts";
 import { parseJson } from "../parse-json.ts";
 import type { KubeClient } from "./api.ts";
+import { clusterObjects } from "./objects.ts";
 import { requireOk } from "./require-ok.ts";
 
 export interface LiveObjects {
@@ -13,6 +15,30 @@ export interface LiveObjects {
   readClusterUid(): Promise<string | undefined>;
   readPod(pod: { readonly namespace: string; readonly name: string }): Promise<PodRecord | undefined>;
 }
+
+export interface LiveStatefulSets {
+  /** `undefined` if it does not exist. */
+  read(name: StatefulSetName): Promise<StatefulSetSize | undefined>;
+  /** Of all namespaces, by `statefulSetKey()`. */
+  list(): Promise<ReadonlyMap<string, StatefulSetSize>>;
+}
+
+export function liveStatefulSets(client: Pick<KubeClient, "request">): LiveStatefulSets {
+  const objects = clusterObjects(client);
+  return {
+    read: async ({ namespace, name }) => {
+      const found = await objects.read(`${APPS}/namespaces/${namespace}/statefulsets/${name}`);
+      return found && statefulSetOf(found);
+    },
+    list: async () => {
+      const keep = (item: Readonly<Record<string, unknown>>) => [statefulSetOf(item)];
+      const all = await objects.collect(`${APPS}/statefulsets`, { content: "whole", keep });
+      return new Map(all.map((each) => [statefulSetKey(each), each]));
+    },
+  };
+}
+
+const APPS = "/apis/apps/v1";
 
 export function liveObjects(client: Pick<KubeClient, "request">): LiveObjects {
   const read = async (path: string): Promise<string | undefined> => {

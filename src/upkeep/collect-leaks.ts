@@ -3,17 +3,26 @@ import { counted } from "../counted.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
-import { openAllocator } from "../ipam/allocator.ts";
+import { type Allocator, openAllocator } from "../ipam/allocator.ts";
 import { datastoreTime } from "../ipam/allocator-means.ts";
 import { ADOPT_COMMAND } from "../ipam/cluster-identity.ts";
 import { recordsThisCluster } from "../ipam/confirm-cluster.ts";
 import { describeNodeAllocation } from "../ipam/leaks/allocations.ts";
 import { forgetBorrowings } from "../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../ipam/leaks/find.ts";
+import { releaseKept } from "../ipam/leaks/free-kept.ts";
 import { releaseLeaks, releaseSurplus } from "../ipam/leaks/release.ts";
+import {
+  describeKept,
+  type EndedAddress,
+  isWaitingAllocation,
+  judgeWaiting,
+  keptIn,
+} from "../ipam/leaks/waiting-addresses.ts";
 import { deleteUnneededBlock, isEmptyWithoutNode, isUnneededBlock } from "../ipam/release/block-after-release.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { type LiveObjects, liveObjects } from "../kube/live-objects.ts";
+import type { IPAMBlock } from "../model/ipam-block.ts";
 import { type HostSearch, readRecords, type SearchMeans, searchHost } from "./host-leaks.ts";
 import type { HostMeans } from "./host-means.ts";
 
@@ -37,6 +46,8 @@ export interface Collected {
   readonly leaks: readonly { readonly address: string; readonly text: string; readonly reason: string }[];
   readonly released: readonly string[];
   readonly blocks: readonly string[];
+  /** Addresses that have waited for a pod or a container for longer than their keepFor. */
+  readonly waited: readonly { readonly text: string; readonly reason: string; readonly isFreed: boolean }[];
   /** How many addresses look leaked, but may be another machine's. */
   readonly unjudged: number;
   /** Why some were not judged. */
@@ -44,7 +55,7 @@ export interface Collected {
 }
 
 /** What was found and done, a line each, and how much in the last. */
-export function describeCollected({ node, isDryRun, leaks, released, blocks }: Collected): readonly string[] {
+export function describeCollected({ node, isDryRun, leaks, released, blocks, waited }: Collected): readonly string[] {
   const done = new Set(released);
   const stateOf = (address: string) =>
     isDryRun ? "would release" : done.has(address) ? "released" : "kept, since it has changed";
@@ -52,6 +63,10 @@ export function describeCollected({ node, isDryRun, leaks, released, blocks }: C
   return [
     ...leaks.map(({ address, text, reason }) => `${stateOf(address)} ${text}: ${reason}`),
     ...blocks.map((block) => `${isDryRun ? "would give back" : "gave back"} block ${block}: it is empty`),
+    ...waited.map(({ text, reason, isFreed }) => {
+      const state = isDryRun ? "would free" : isFreed ? "freed" : "kept, since it has changed";
+      return `${state} ${text}: ${reason}`;
+    }),
     `Node "${node}": ${count}, ${counted(blocks.length, "surplus block")}`,
   ];
 }
@@ -76,7 +91,9 @@ export async function collectLeaks(
   const released = isDryRun
     ? []
     : await releaseLeaks(leaks, { endpoints }, { store, allocator, forget: means.forgetConnections });
-  const after = released.length === 0 ? records : await readRecords(store, { node, claims });
+  const now = datastoreTime(store, means);
+  const waited = await endWaiting(records.blocks, { allocator, openApi, isDryRun, now });
+  const after = released.length + waited.length === 0 ? records : await readRecords(store, { node, claims });
   const surplus = surplusBlocks(after, { node, now: datastoreTime(store, means) });
   if (!isDryRun) {
     for (const { cidr } of after.otherBlocks) {
@@ -96,10 +113,39 @@ export async function collectLeaks(
     })),
     released: released.map(formatAddress),
     blocks: surplus.map(({ cidr }) => formatPrefix(cidr)),
+    waited,
     unjudged,
     ...(failure === undefined ? {} : { failure }),
   };
 }
+
+/** In a cluster the controllers look after those of pods. */
+async function endWaiting(
+  blocks: readonly IPAMBlock[],
+  {
+    allocator,
+    openApi,
+    isDryRun,
+    now,
+  }: Pick<Collection, "openApi" | "isDryRun"> & { readonly allocator: Allocator; readonly now: Date },
+): Promise<Collected["waited"]> {
+  const view = { podAt: () => undefined, statefulSet: () => "unknown" as const };
+  const over = blocks.flatMap(keptIn).flatMap((allocation) => {
+    const verdict = isWaitingAllocation(allocation) ? judgeWaiting(allocation, view, now) : WANTED;
+    return verdict.kind === "wanted" ? [] : [{ allocation, verdict }];
+  });
+  const isOfPod = ({ allocation }: EndedAddress) => allocation.kept.pod !== undefined;
+  const isCluster = over.some(isOfPod) && (await openApi()) !== undefined;
+  const ended: Collected["waited"][number][] = [];
+  for (const each of over) {
+    if (isCluster && isOfPod(each)) continue;
+    const isFreed = !isDryRun && (await releaseKept(each.allocation, allocator));
+    ended.push({ text: describeKept(each.allocation), reason: each.verdict.reason, isFreed });
+  }
+  return ended;
+}
+
+const WANTED = { kind: "wanted" } as const;
 
 /** Only those of the cluster that the datastore is recorded for: another one does not know its pods. */
 async function openObjectsOf(

@@ -20,6 +20,7 @@ const METRICS = [
       overdue: new Map(),
       releasedAddresses: 0,
       releasedBlocks: 0,
+      freedKept: 0,
       errors: 0,
       heldRemovals: 0,
     },

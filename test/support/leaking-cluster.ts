@@ -10,17 +10,22 @@ import { holdEntry, KindSnapshot } from "../../src/datastore/replica/kind-snapsh
 import type { KindTable } from "../../src/datastore/replica/kinds.ts";
 import type { Replica, ReplicaSnapshot } from "../../src/datastore/replica.ts";
 import { PluginError } from "../../src/errors.ts";
-import { formatAddress } from "../../src/ip/address.ts";
+import { formatAddress, parseAddress } from "../../src/ip/address.ts";
 import { readValidRecords } from "../../src/ipam/all-records.ts";
 import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
+import type { LiveStatefulSets } from "../../src/ipam/leaks/free-kept.ts";
+import { keptIn } from "../../src/ipam/leaks/waiting-addresses.ts";
+import { keepHandle } from "../../src/model/kept-address.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type PodRecord, podRecordKey, podRecordOf } from "../../src/model/pod-record.ts";
+import { type StatefulSetSize, statefulSetKey } from "../../src/model/stateful-set.ts";
 import { searchHostOf } from "./host-search.ts";
 import { means as allocatorMeans, nodeChange, podRequest, poolChange, seed } from "./ipam.ts";
 import { storeAround } from "./wrapped-store.ts";
 
 export const GRACE = 15 * 60_000;
+export const KEEP_SECONDS = 24 * 60 * 60;
 const REPORT = 5 * 60_000;
 export const NODES = ["n1", "n2"];
 
@@ -53,6 +58,8 @@ export class LeakingCluster {
   readonly pods = new Map<string, Pod>();
   readonly nodes = new Set(NODES);
   readonly collectors: readonly Collecting[];
+  /** By `namespace/name`. */
+  readonly sets = new Map<string, StatefulSetSize>();
   /** In truth. */
   sandboxes: Sandbox[] = [];
   now = 0;
@@ -105,6 +112,49 @@ export class LeakingCluster {
 
   requestOf(container: string, pod: string, node: string) {
     return podRequest(container, { pod, node });
+  }
+
+  /** As `add()`, with addresses that are kept for the pod of a StatefulSet; it has them already if it had them before. */
+  async addKept(pod: string): Promise<void> {
+    const node = this.pods.get(pod)?.node ?? "";
+    this.count += 1;
+    const container = `c${this.count}`;
+    const handle = keepHandle({ network: "net", namespace: "red", identity: `pod/${pod}` });
+    const owner = `StatefulSet/${pod.slice(0, pod.lastIndexOf("-"))}`;
+    const { attributes, ...request } = this.requestOf(container, pod, node);
+    const kept = { ...attributes, kept: `${KEEP_SECONDS}`, containerID: container, owner };
+    const { addresses } = await this.allocator.assign({ ...request, handle, renewsHeld: true, attributes: kept });
+    const texts = addresses.map(({ address }) => formatAddress(address));
+    this.sandboxes.push({ container, pod, node, addresses: texts, startedAt: this.now });
+  }
+
+  /** The sandbox ends, with its DEL: its kept addresses wait. */
+  async endKept(pod: string): Promise<void> {
+    const ended = this.sandboxes.filter((each) => each.pod === pod);
+    this.sandboxes = this.sandboxes.filter((each) => each.pod !== pod);
+    this.pods.delete(pod);
+    const guards = ended.flatMap(({ addresses }) => addresses.flatMap((text) => parseAddress(text) ?? []));
+    await this.allocator.releaseAddresses(guards.map((address) => ({ address })));
+  }
+
+  /** Of each address that is kept: `10.0.0.1 c1` in use, `10.0.0.1 waits`. */
+  async kept(): Promise<readonly string[]> {
+    const { blocks } = (await readValidRecords(this.store)).records;
+    const all = blocks.flatMap(keptIn);
+    return all.map(({ address, kept }) => `${formatAddress(address)} ${kept.user?.containerId ?? "waits"}`).toSorted();
+  }
+
+  /** What the API says when it is asked for a StatefulSet. */
+  askedForSets = 0;
+  refusal: Error | undefined;
+
+  get statefulSets(): LiveStatefulSets {
+    const ask = <Answer>(answer: Answer): Answer => {
+      this.askedForSets += 1;
+      if (this.refusal !== undefined) throw this.refusal;
+      return answer;
+    };
+    return { read: async (name) => ask(this.sets.get(statefulSetKey(name))), list: async () => ask(this.sets) };
   }
 
   /** The kubelet reports the addresses, or the first of them. */
@@ -305,10 +355,11 @@ export class Collecting {
       leadership: { isLeading: () => true, whenLeading: async () => {} },
       readPod: async ({ name }) => this.cluster.recordOf(name),
       isAbsent: async (path) => !nodes.has(path.slice(path.lastIndexOf("/") + 1)),
+      statefulSets: this.cluster.statefulSets,
       graceMilliseconds: GRACE,
       signal: new AbortController().signal,
       elapsed: () => this.cluster.now,
-      now: () => new Date(this.cluster.now),
+      now: () => this.cluster.date,
       wait: async () => {},
       log: (message) => void this.logged.push(message),
     });

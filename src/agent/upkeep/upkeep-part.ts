@@ -208,8 +208,9 @@ async function releaseLeaks(
         forgetConnections: async (addresses) => (await trackedConnections(netfilter, warn))?.forget(addresses),
       },
     );
-    const { leaks, blocks, failure } = collected;
-    if (leaks.length + blocks.length > 0) for (const line of describeCollected(collected)) log(line, "INFO");
+    const { leaks, blocks, waited, failure } = collected;
+    if (leaks.length + blocks.length + waited.length > 0)
+      for (const line of describeCollected(collected)) log(line, "INFO");
     if (failure !== undefined) throw failure;
   } finally {
     for (const client of opened) await client.close();

@@ -303,11 +303,11 @@ describe("the leak collection", () => {
         const value = kubeControllersConfiguration.write(configuration);
         return seed(cluster.store, { kind: "put", key: CONFIGURATION_KEY, value });
       };
-      await allow(new Date(-1).toISOString());
+      await allow(new Date(cluster.date.getTime() - 1).toISOString());
       await look();
       expect((await cluster.recorded()).size).toBe(24);
 
-      await allow(new Date(60_000).toISOString());
+      await allow(new Date(cluster.date.getTime() + 60_000).toISOString());
       await look();
       expect((await cluster.recorded()).size).toBe(0);
     });

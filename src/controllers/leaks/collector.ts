@@ -5,6 +5,8 @@
  *   twice in each grace period, and when a node disappears, or a pod of such a node:
  *   snapshot ──> candidates (pure) ─┬─> node gone ──> judged again, live ──> released, guarded by sequence numbers
  *                                   └─> node exists ──> metrics: candidates, and those that are overdue
+ *
+ * Addresses that wait for a pod are freed by kept-addresses.ts, in the same looks.
  */
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
@@ -37,10 +39,11 @@ import type { Controller } from "../controller.ts";
 import { type Facts, factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
 import { recordsWithoutNode } from "../node-names.ts";
 import { Removals } from "../removals.ts";
+import { KeptAddresses, type KeptMeans } from "./kept-addresses.ts";
 import { OrphanedHandles } from "./orphaned-handles.ts";
 import { recordsIn } from "./records.ts";
 
-export interface CollectorMeans extends LiveObjects {
+export interface CollectorMeans extends LiveObjects, Pick<KeptMeans, "statefulSets"> {
   readonly store: Datastore;
   readonly allocator: Allocator;
   readonly replicas: Replicas;
@@ -68,6 +71,8 @@ export interface CollectorState {
   readonly overdue: ReadonlyMap<string, number>;
   readonly releasedAddresses: number;
   readonly releasedBlocks: number;
+  /** Addresses that waited for a pod, and were freed. */
+  readonly freedKept: number;
   readonly errors: number;
   /** Addresses and nodes that are not released yet, because they are too many at once. */
   readonly heldRemovals: number;
@@ -93,7 +98,8 @@ export class LeakCollector {
   private readonly orphanedHandles: OrphanedHandles;
   private readonly addresses: Removals;
   private readonly nodes: Removals;
-  private current: Omit<CollectorState, "heldRemovals"> = {
+  private readonly kept: KeptAddresses;
+  private current: Omit<CollectorState, "heldRemovals" | "freedKept"> = {
     ...{ candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 },
     overdue: new Map(),
   };
@@ -107,13 +113,18 @@ export class LeakCollector {
     this.means = { ...means, store: respectingLock(means.store) };
     this.addresses = new Removals("addresses", means);
     this.nodes = new Removals("nodes with claims or endpoints", means);
+    this.kept = new KeptAddresses({
+      ...{ ...this.means, mayWrite: () => this.mayWrite(), each: (work) => this.each(work) },
+      info: (message) => this.info(message),
+    });
     this.orphanedHandles = new OrphanedHandles({ ...this.means, each: (work) => this.each(work) });
   }
 
   get state(): CollectorState {
     // A standby removes nothing, and does not look.
-    const heldRemovals = this.means.leadership.isLeading() ? this.addresses.held + this.nodes.held : 0;
-    return { ...this.current, heldRemovals };
+    const held = this.addresses.held + this.nodes.held + this.kept.held;
+    const heldRemovals = this.means.leadership.isLeading() ? held : 0;
+    return { ...this.current, heldRemovals, freedKept: this.kept.freed };
   }
 
   /** Resolves when the signal is aborted. */
@@ -182,6 +193,7 @@ export class LeakCollector {
     const gone = goneNodes(records).filter(({ node }) => !this.nodes.isHeld(node));
     for (const each of gone) await this.each(() => this.releaseNode(each));
     await this.orphanedHandles.look(records.blocks, time);
+    await this.kept.look(records, time, facts);
     return true;
   }
 

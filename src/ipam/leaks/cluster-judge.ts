@@ -46,6 +46,8 @@ export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerA
   if (isKept && !isNodeGone)
     return { kind: "not judged", reason: `it is kept for ${title}, and its host may still use it` };
   const found = podAt(podRecordKey(pod));
+  // The ADD of a new pod waits for a kept address: it has none before this one is given up.
+  const isElsewhere = (name: string) => isKept === true && nodeNamed(name) === name;
   if (found === undefined) return unused(`${title} does not exist`);
   if (found.isEvicted) return unused(`${title} was evicted`);
   // Whatever its node is called: without a reference in our record, its name in the orchestrator is not known.
@@ -53,7 +55,7 @@ export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerA
   if (found.node !== nodeName) {
     const elsewhere = unused(`${title} is ${found.node === "" ? "not scheduled" : `on node ${found.node}`}`);
     // Its sandbox may be starting on a node of that other name.
-    const mayStart = found.node !== "" && found.addresses.length === 0;
+    const mayStart = found.node !== "" && found.addresses.length === 0 && !isElsewhere(found.node);
     return mayStart ? { ...elsewhere, isNodeGone: false } : elsewhere;
   }
   // A kubelet that cannot report the addresses of a new sandbox may still start one.

@@ -42,9 +42,12 @@ export async function liveView(
 ): Promise<ClusterView> {
   const pods = new Map<string, PodRecord | undefined>();
   const nodes = new Map<string, string | undefined>();
-  for (const { pod, node } of allocations) {
+  for (const { pod, node, isKept } of allocations) {
     if (pod !== undefined && !pods.has(podRecordKey(pod))) pods.set(podRecordKey(pod), await means.readPod(pod));
-    if (!nodes.has(node)) nodes.set(node, await liveNodeName(node, means));
+    const podNode = isKept && pod !== undefined ? (pods.get(podRecordKey(pod))?.node ?? "") : "";
+    for (const each of podNode === "" ? [node] : [node, podNode]) {
+      if (!nodes.has(each)) nodes.set(each, await liveNodeName(each, means));
+    }
   }
   return {
     podAt: (key) => pods.get(key),

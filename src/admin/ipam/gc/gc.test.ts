@@ -14,6 +14,7 @@ import { openAllocator } from "../../../ipam/allocator.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
 import { formatMark } from "../../../ipam/link-mark.ts";
 import { clusterInformation } from "../../../model/cluster-information.ts";
+import { keepHandle } from "../../../model/kept-address.ts";
 import { blocksPrefix, borrowedPrefix, resourceKey } from "../../../model/keys.ts";
 import { workloadEndpointName } from "../../../model/workload-endpoint-name.ts";
 import { EXIT_FAILED, EXIT_OK } from "../../main/command.ts";
@@ -35,6 +36,17 @@ beforeEach(async () => {
 const allocator = () => openAllocator(store, means());
 const gc = (words: string, surroundings: AdminSurroundings = {}) =>
   runInside(`ipam gc --name node-1 ${words}`.trim().split(" "), { store, now: minutesLater(60), ...surroundings });
+
+/** It waits for half an hour, from the start. */
+async function keptAddress(identity: Readonly<Record<string, string>>) {
+  const handle = keepHandle({ network: "net", namespace: "", identity: JSON.stringify(identity) });
+  const attributes = { ...identity, kept: "1800", containerID: "c1" };
+  const { addresses } = await allocator().assign(
+    request(handle, { network: "net", interface: "eth0", node: "node-1", attributes }),
+  );
+  await allocator().releaseAddresses(addresses);
+  return { handle, address: addresses.map(({ address }) => formatAddress(address)).join() };
+}
 
 const endpointKey = (node: string, containerId: string) => {
   const named = workloadEndpointName({ node, orchestrator: "cni", workload: containerId, endpoint: "eth0" });
@@ -286,6 +298,20 @@ describe("ipam gc", () => {
     expect(await handles()).toEqual([]);
   });
 
+  test("frees addresses of the node's blocks that have waited for a container longer than their keepFor", async () => {
+    const { handle, address } = await keptAddress({ container: "web" });
+    const held = async () => (await allocator().held({ handle, node: "node-1" })).length;
+    await gc("", { now: minutesLater(29) });
+    expect(await held()).toBe(1);
+    const text = `${address} (kept for container "web" of node node-1): it has waited since`;
+    expect((await gc("--dry-run", { now: minutesLater(30) })).stdout).toContain(`would free ${text}`);
+    expect(await held()).toBe(1);
+
+    expect((await gc("", { now: minutesLater(30) })).stdout).toContain(`freed ${text}`);
+    expect(await held()).toBe(0);
+    expect(findProblems(await readAllRecords(store))).toEqual([]);
+  });
+
   describe("asks the orchestrator about what the host alone cannot judge:", () => {
     const LATER = { now: minutesLater(60), env: { DATASTORE_TYPE: "etcdv3", KUBECONFIG: "/kubeconfig" } };
     const OF_POD = { network: "net", node: "node-1", attributes: { pod: "web", namespace: "red" } } as const;
@@ -306,6 +332,15 @@ describe("ipam gc", () => {
       gc("", { ...LATER, openKubeClient: async () => api.connect(async (_, send) => send()), ...more });
     const assign = async (more: object) =>
       textsOf(await allocator().assign(request("net.c1", { ...OF_POD, ...more })))[0] ?? "";
+
+    test("leaves addresses that wait for a pod to the controllers", async () => {
+      const { handle } = await keptAddress({ pod: "db-0", namespace: "red" });
+      expect((await asking()).stdout).not.toContain("freed");
+      expect(await allocator().held({ handle, node: "node-1" })).toHaveLength(1);
+
+      expect((await gc("", { now: minutesLater(60) })).stdout).toContain("(kept for pod red/db-0)");
+      expect(await allocator().held({ handle, node: "node-1" })).toEqual([]);
+    });
 
     const TAKEN_OVER = { machineIdentity: "successor" };
     const takeOver = () =>

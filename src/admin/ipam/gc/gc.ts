@@ -79,11 +79,11 @@ function otherNamespace(): PluginError {
 }
 
 function print(report: Collected, context: Terminal, given: Given): void {
-  const { node, isDryRun, leaks, released, blocks, unjudged } = report;
+  const { node, isDryRun, leaks, released, blocks, waited, unjudged } = report;
   if (wantsJson(given)) {
     const found = leaks.map(({ address, reason }) => ({ address, reason }));
     context.stdout(
-      `${JSON.stringify({ node, leaks: found, released, blocks: isDryRun ? [] : blocks, unjudged }, undefined, 2)}\n`,
+      `${JSON.stringify({ node, leaks: found, released, blocks: isDryRun ? [] : blocks, waited, unjudged }, undefined, 2)}\n`,
     );
     return;
   }

@@ -1,0 +1,149 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { address } from "../../../test/support/ipam.ts";
+import { proofSize } from "../../../test/support/proof-size.ts";
+import { keptOf } from "../../model/kept-address.ts";
+import { podRecordOf } from "../../model/pod-record.ts";
+import type { StatefulSetSize } from "../../model/stateful-set.ts";
+import { EndedKeeping, judgeWaiting, type KeptAllocation, type KnownStatefulSet } from "./waiting-addresses.ts";
+
+const SINCE = Date.parse("2026-01-02T03:04:05Z");
+const MINUTE = 60_000;
+const GRACE = 15 * MINUTE;
+
+function waiting(more: Readonly<Record<string, string>> = {}): KeptAllocation {
+  const secondary = { pod: "db-3", namespace: "shop", kept: "3600", owner: "StatefulSet/db", ...more };
+  const kept = keptOf({ handleId: "keep-1", secondary: { timestamp: new Date(SINCE).toISOString(), ...secondary } });
+  if (kept === undefined) throw new Error("it is not kept");
+  return { address: address("10.0.0.5"), handle: "keep-1", sequenceNumber: 1n, kept };
+}
+
+type PodState = "none" | "starting" | "running" | "finished";
+
+function podOf(state: PodState) {
+  if (state === "none") return undefined;
+  return podRecordOf({
+    metadata: { namespace: "shop", name: "db-3" },
+    spec: { nodeName: "n1" },
+    status: {
+      ...(state === "running" ? { podIPs: [{ ip: "10.0.0.9" }] } : {}),
+      ...(state === "finished" ? { phase: "Succeeded" } : {}),
+    },
+  });
+}
+
+const viewOf = (statefulSet: KnownStatefulSet, pod: PodState = "none") => ({
+  podAt: (key: string) => (key.endsWith("/shop/db-3") ? podOf(pod) : undefined),
+  statefulSet: () => statefulSet,
+});
+
+const minutes = (count: number) => new Date(SINCE + count * MINUTE);
+
+describe("an address that waits is", () => {
+  const five = { start: 0, replicas: 5 };
+  test.each<[string, KeptAllocation, KnownStatefulSet, PodState, number]>([
+    ["wanted", waiting(), five, "none", 59],
+    ["keepFor is over", waiting(), five, "none", 60],
+    ["wanted", waiting(), five, "starting", 600],
+    ["keepFor is over", waiting(), five, "running", 60],
+    ["keepFor is over", waiting(), five, "finished", 60],
+    ["owner is gone", waiting(), "absent", "none", 1],
+    ["wanted", waiting(), "absent", "running", 1],
+    ["owner is gone", waiting(), "absent", "finished", 1],
+    ["wanted", waiting(), "unknown", "none", 1],
+    ["keepFor is over", waiting(), "unknown", "none", 60],
+    ["owner is gone", waiting(), { start: 0, replicas: 3 }, "none", 1],
+    ["wanted", waiting(), { start: 3, replicas: 1 }, "none", 1],
+    ["owner is gone", waiting(), { start: 4, replicas: 5 }, "none", 1],
+    ["owner is gone", waiting(), { start: 0, replicas: 0 }, "none", 1],
+    // Names that its controller does not give.
+    ["wanted", waiting({ pod: "db-03" }), { start: 0, replicas: 0 }, "none", 1],
+    ["wanted", waiting({ pod: "other-3" }), { start: 0, replicas: 0 }, "none", 1],
+    ["wanted", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 1],
+    ["keepFor is over", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 60],
+    ["wanted", waiting({ timestamp: "?" }), five, "none", 6000],
+  ])("%s: %#", (kind, allocation, set, pod, after) => {
+    expect(judgeWaiting(allocation, viewOf(set, pod), minutes(after)).kind).toBe(kind as never);
+  });
+});
+
+describe("EndedKeeping", () => {
+  const look = (ended: EndedKeeping, minute: number, set: KnownStatefulSet, graceMilliseconds = GRACE) =>
+    ended.look([waiting()], viewOf(set), {
+      ...{ now: minute * MINUTE, graceMilliseconds },
+      date: minutes(minute),
+    }).length;
+
+  test("frees one without an owner once that has been so for the grace period", () => {
+    const ended = new EndedKeeping();
+
+    expect([0, 7, 14, 15].map((minute) => look(ended, minute, "absent"))).toEqual([0, 0, 0, 1]);
+  });
+
+  test("begins again when the StatefulSet is there again, is not known, or nobody has looked", () => {
+    for (const between of [{ start: 0, replicas: 5 }, "unknown"] as const) {
+      const ended = new EndedKeeping();
+      look(ended, 0, "absent");
+      look(ended, 7, between);
+      expect([14, 21, 28, 29].map((minute) => look(ended, minute, "absent"))).toEqual([0, 0, 0, 1]);
+    }
+    const ended = new EndedKeeping();
+    look(ended, 0, "absent");
+    expect([20, 27, 34, 35].map((minute) => look(ended, minute, "absent"))).toEqual([0, 0, 0, 1]);
+  });
+
+  test("without a grace period only keepFor decides", () => {
+    const ended = new EndedKeeping();
+
+    expect([0, 30, 59, 60].map((minute) => look(ended, minute, "absent", 0))).toEqual([0, 0, 0, 1]);
+  });
+
+  test("does not believe a clock that is behind: it must have been seen to wait, as long as it may", () => {
+    const late = (minute: number, ended: EndedKeeping, kept: string) =>
+      ended.look([waiting({ kept })], viewOf("unknown"), {
+        ...{ now: minute * MINUTE, graceMilliseconds: GRACE },
+        date: minutes(10_000 + minute),
+      }).length;
+    const [day, minute] = [new EndedKeeping(), new EndedKeeping()];
+
+    expect([0, 7, 14, 15].map((at) => late(at, day, "86400"))).toEqual([0, 0, 0, 1]);
+    expect([0, 1].map((at) => late(at, minute, "60"))).toEqual([0, 1]);
+  });
+
+  const size = fc.record({ start: fc.nat(4), replicas: fc.nat(5) });
+  const history = fc.array(
+    fc.record({
+      pause: fc.nat(12),
+      set: fc.oneof(size, fc.constantFrom<KnownStatefulSet>("absent", "unknown")),
+      pod: fc.constantFrom<PodState>("none", "none", "starting", "running", "finished"),
+    }),
+    { maxLength: 20 },
+  );
+
+  test("never frees one while its owner exists and its keepFor is not over", () => {
+    const hasIt = (set: KnownStatefulSet): set is StatefulSetSize =>
+      typeof set === "object" && set.start <= 3 && set.start + set.replicas > 3;
+    fc.assert(
+      fc.property(history, (looks) => {
+        const ended = new EndedKeeping();
+        let minute = 0;
+        let lastWanted = 0;
+        let seenSince = 0;
+        for (const { pause, set, pod } of looks) {
+          minute += pause;
+          if (pause > 9) seenSince = minute;
+          const isWanted = hasIt(set) || set === "unknown" || pod === "starting" || pod === "running";
+          if (isWanted) lastWanted = minute;
+          const freed = ended.look([waiting()], viewOf(set, pod), {
+            ...{ now: minute * MINUTE, graceMilliseconds: GRACE },
+            date: minutes(minute),
+          });
+          if (minute < 60 && minute - lastWanted < GRACE / MINUTE) expect(freed).toEqual([]);
+          const isSeen = minute - seenSince >= GRACE / MINUTE;
+          if (minute >= 60 && pod !== "starting" && isSeen) expect(freed).toHaveLength(1);
+        }
+      }),
+      { numRuns: proofSize({ everyDay: 300, soak: 20_000 }) },
+    );
+  });
+});
