@@ -294,7 +294,9 @@ describe("nodes on etcd", () => {
     const unused = unusedPermissions("controllers-etcd", asked).map(({ verb, resource }) => `${verb} ${resource}`);
     // The API has no definition of this kind: cluster-network-policy.test.ts.
     const ofClusterPolicies = ["get clusternetworkpolicies", "patch clusternetworkpolicies/status"];
-    const expected = [...ofClusterPolicies, ...beforeDeletions.map((resource) => `get ${resource}`)];
+    // Only while an address waits for a pod: orchestrator.test.ts.
+    const ofOwners = ["get statefulsets", "list statefulsets"];
+    const expected = [...ofClusterPolicies, ...ofOwners, ...beforeDeletions.map((resource) => `get ${resource}`)];
     expect(unused.toSorted()).toEqual(expected.toSorted());
   });
 });

@@ -8,10 +8,12 @@ import { formatAddress } from "../../src/ip/address.ts";
 import { readAllRecords } from "../../src/ipam/all-records.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
+import { keptIn } from "../../src/ipam/leaks/waiting-addresses.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
+import { keepHandle } from "../../src/model/kept-address.ts";
 import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
 import { POD_IPS } from "../../src/model/pod-addresses.ts";
-import { roleName } from "../../src/release/roles/role-files.ts";
+import { permissionsOf, roleName, roleObject } from "../../src/release/roles/role-files.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";
 import { searchHostOf } from "../support/host-search.ts";
@@ -122,6 +124,52 @@ interface Configuration {
 async function runningAutoCreate(): Promise<string | undefined> {
   const { status } = await server.get<Configuration>("kubecontrollersconfigurations.vendor.org", "default");
   return status?.runningConfig.controllers.node.hostEndpoint.autoCreate;
+}
+
+/** Its addresses wait: the pod of a StatefulSet has used them. */
+async function keep(pod: string, { network = "net", seconds = 86_400 } = {}): Promise<void> {
+  const allocator = openAllocator(store, means({ now: () => new Date() }));
+  const owner = `StatefulSet/${pod.slice(0, pod.lastIndexOf("-"))}`;
+  const { attributes, ...asked } = podRequest(pod, { pod, node: "n1" });
+  const { addresses } = await allocator.assign({
+    ...{ ...asked, network, handle: keepHandle({ network, namespace: "red", identity: `pod/${pod}` }) },
+    attributes: { ...attributes, owner, kept: `${seconds}`, containerID: "c1" },
+  });
+  await allocator.releaseAddresses(addresses);
+}
+
+/** With one replica each. */
+const applySets = (...names: readonly string[]) =>
+  server.apply(
+    JSON.stringify({
+      apiVersion: "v1",
+      kind: "List",
+      items: names.map((name) => ({
+        apiVersion: "apps/v1",
+        kind: "StatefulSet",
+        metadata: { name, namespace: "red" },
+        spec: {
+          ...{ replicas: 1, serviceName: name, selector: { matchLabels: { name } } },
+          template: { metadata: { labels: { name } }, spec: { containers: [{ name: "c", image: "none" }] } },
+        },
+      })),
+    }),
+  );
+
+/** More than the controllers ask for one by one. */
+const MANY_SETS = Array.from({ length: 21 }, (_, index) => `many-${index}`);
+
+const keptNow = async () => (await readAllRecords(store)).blocks.flatMap(keptIn);
+
+/** The pods, or those of these, for which addresses wait; one with two families twice. */
+async function waiting(...pods: readonly string[]): Promise<readonly string[]> {
+  const names = (await keptNow()).map(({ kept: { pod = "" } }) => pod);
+  return pods.length === 0 ? names : names.filter((name) => pods.includes(name));
+}
+
+async function freeKept(): Promise<void> {
+  const kept = (await keptNow()).map(({ address }) => ({ address, how: "for good" }) as const);
+  await openAllocator(store, means()).releaseAddresses(kept);
 }
 
 describe("the controllers on the orchestrator's API", () => {
@@ -236,6 +284,35 @@ describe("the controllers on the orchestrator's API", () => {
   );
 
   testServer(
+    "free addresses that wait for a pod whose StatefulSet is gone or smaller, or for too long, and no others",
+    async () => {
+      await configure({ leakGracePeriod: "6s", hostEndpoint: { autoCreate: "Enabled" } });
+      await applySets("db", ...MANY_SETS);
+      for (const pod of ["db-0", "db-1", "gone-0", "again-0", ...MANY_SETS.map((set) => `${set}-0`)]) await keep(pod);
+      await keep("db-0", { network: "late", seconds: 1 });
+      const asked = () =>
+        audit.requests(user).some(({ verb, resource }) => `${verb} ${resource}` === "list statefulsets");
+      await pollUntil(asked, "a look");
+      await applySets("again");
+      await pollUntil(
+        async () => (await waiting("db-1", "gone-0")).length === 0,
+        "the end of those without an owner",
+        40_000,
+      );
+      await pollUntil(async () => (await waiting("db-0")).length === 2, "the end of the one that is late");
+      await Bun.sleep(8_000);
+
+      const left = ["db-0", "again-0", ...MANY_SETS.map((set) => `${set}-0`)];
+      expect(new Set(await waiting())).toEqual(new Set(left));
+      expect(await metrics()).toContain('vendor_controllers_pool_addresses_kept{pool="blue",state="waiting"} 23');
+      await controllers.untilLogged("(kept for pod red/gone-0): StatefulSet red/gone does not exist");
+      await controllers.untilLogged("(kept for pod red/db-1): StatefulSet red/db has 1 replicas from ordinal 0");
+      await freeKept();
+    },
+    120_000,
+  );
+
+  testServer(
     "have the same command on etcd, where it takes a kubeconfig",
     async () => {
       const etcd = await openDatastore({
@@ -297,6 +374,23 @@ describe("the controllers on the orchestrator's API", () => {
     expect(unused.filter((permission) => !isRare(permission))).toEqual([]);
     expect(asked.filter(({ status }) => status === 403).map(({ verb, resource }) => `${verb} ${resource}`)).toEqual([]);
   });
+
+  testServer(
+    "wait for keepFor if they may not read StatefulSets, and log that",
+    async () => {
+      const permitted = permissionsOf(ROLE).filter(({ resource }) => resource !== "statefulsets");
+      await server.apply(JSON.stringify(roleObject(ROLE, identity, permitted)));
+      await configure({ leakGracePeriod: "2s" });
+      await keep("denied-0", { seconds: 20 });
+      await controllers.untilLogged("freed only when their keepFor is over");
+      await controllers.untilLogged('resources: ["statefulsets"]');
+      expect(await waiting()).toEqual(["denied-0", "denied-0"]);
+
+      await pollUntil(async () => (await waiting()).length === 0, "the end of keepFor", 60_000);
+      await controllers.untilLogged("(kept for pod red/denied-0): it has waited since");
+    },
+    120_000,
+  );
 });
 
 function bigints(_: string, value: unknown): unknown {

@@ -5,10 +5,13 @@ import type { Clock } from "../main/context.ts";
 
 /** The allocator, with the clock and the random numbers of the command's context. */
 export function allocatorFor(store: Datastore, context: Clock, { lock }: Pick<AllocatorMeans, "lock"> = {}): Allocator {
-  return openAllocator(store, {
-    ...(lock && { lock }),
+  return openAllocator(store, { ...allocatorMeans(context), ...(lock && { lock }) });
+}
+
+export function allocatorMeans(context: Clock): AllocatorMeans {
+  return {
     now: () => context.now(),
     random: () => context.random(),
     wait: (milliseconds) => context.wait(milliseconds),
-  });
+  };
 }

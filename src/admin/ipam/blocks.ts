@@ -5,8 +5,10 @@ import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import { addressAt, attributesOf } from "../../ipam/block.ts";
+import { describeKept } from "../../ipam/leaks/waiting-addresses.ts";
 import { decodeBlock } from "../../ipam/records.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { keptOf } from "../../model/kept-address.ts";
 import { blocksPrefix, parseKey } from "../../model/keys.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 
@@ -62,8 +64,18 @@ export function allocationsOf(block: IPAMBlock): readonly Allocation[] {
   });
 }
 
+/** `undefined` if it is not kept. */
+export function keptOfAllocation({ handle, secondary }: Pick<Allocation, "handle" | "secondary">) {
+  return handle === undefined ? undefined : keptOf({ handleId: handle, secondary });
+}
+
 /** `10.0.0.5 (pod prod/web-0 on node n1)`, or with the container's name, or with its handle if it has neither; the tunnel of a node by its title. */
-export function describeAllocation({ address, handle, secondary }: Allocation): string {
+export function describeAllocation(
+  allocation: Pick<Allocation, "address" | "handle" | "secondary"> & Partial<Allocation>,
+): string {
+  const { address, handle, secondary } = allocation;
+  const kept = keptOfAllocation(allocation);
+  if (kept !== undefined && kept.user === undefined) return describeKept({ address, kept });
   const { pod, namespace, container, node } = secondary;
   const tunnel = tunnelTitle(secondary);
   if (tunnel !== undefined) return `${formatAddress(address)} (${tunnel} of node ${node ?? "?"})`;

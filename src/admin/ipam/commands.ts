@@ -3,7 +3,7 @@ import { loadOnce } from "../../load-once.ts";
 import { NODE_NAME_OPTION } from "../host/options.ts";
 import type { Command } from "../main/command.ts";
 import { DRY_RUN_OPTION } from "../resources/options.ts";
-import { DEFAULT_GRACE, MAP_OPTION } from "./options.ts";
+import { DEFAULT_GRACE, MAP_OPTION, USUAL_KEEP_FOR } from "./options.ts";
 
 export const ipamShow: Command = {
   kind: "command",
@@ -18,7 +18,7 @@ export const ipamShow: Command = {
     MAP_OPTION,
     { name: "pool", value: "NAME", summary: "With --map: draw only this pool" },
     { name: "show-borrowed", summary: "List the addresses that nodes use from blocks of other nodes" },
-    { name: "addresses", summary: "List all addresses in use, with their pool, block, node, handle and pod" },
+    { name: "addresses", summary: "List all addresses in use or kept, with their pool, block, node, handle and pod" },
     { name: "show-configuration", summary: "Show the IPAM configuration instead of the pools" },
     { name: "ip", value: "ADDRESS", summary: "Show the owner of this address, its node and the time of assignment" },
   ],
@@ -170,6 +170,10 @@ export const ipamRelease: Command = {
     "node then takes another for its tunnel. The endpoint is deleted if all of its addresses",
     "are released, as with --handle; otherwise it stays, which is reported.",
     "A released address can be assigned to another workload.",
+    "An address that is kept for a pod and waits for it is freed. If a container uses it, it is released only if --force is given,",
+    "which ends that use: the address then waits for the pod. Only do that once the container certainly does not run any more,",
+    "for example because the machine of a silent node is off: if it runs on, two containers have the address.",
+    "--pod releases all that is kept for a pod.",
     "With both --ip and --handle, the address is released only if it belongs to the handle.",
     "Releasing a free address of a pool is not an error; an address in no pool and an unknown handle are.",
     "If the block or the handle of an address is unreadable, it is reported on stderr and not released; the others are.",
@@ -180,6 +184,7 @@ export const ipamRelease: Command = {
   ].join("\n"),
   options: [
     { name: "ip", value: "ADDRESS", repeats: true, summary: "Address to release; can be repeated" },
+    { name: "pod", value: "NAMESPACE/POD", summary: "Pod for which addresses are kept, to release them" },
     { name: "handle", value: "HANDLE", summary: "Handle whose addresses to release (NETWORK.CONTAINER)" },
     {
       name: "from-report",
@@ -193,6 +198,7 @@ export const ipamRelease: Command = {
   needsDatastore: true,
   examples: [
     { command: "ipam release --ip 10.0.0.5", does: "Release one address" },
+    { command: "ipam release --pod shop/db-0", does: "Free the addresses that wait for a pod" },
     { command: "ipam release --handle pods.4f6c1d", does: "Release all addresses of a container" },
     {
       command: "ipam release --from-report monday.json --from-report tuesday.json",
@@ -200,6 +206,33 @@ export const ipamRelease: Command = {
     },
   ],
   load: loadOnce(() => import("./release/release.ts")),
+};
+
+export const ipamReserve: Command = {
+  kind: "command",
+  name: "reserve",
+  summary: "Keep an address for a pod that does not exist yet",
+  description: [
+    "The address then waits for the pod, as if the pod had used it before, and nobody else gets it. The pod gets it at its next",
+    "ADD, on any node, if it keeps its addresses: by the annotation keepAddresses of it or its namespace, or by its pool.",
+    "A pod may have one address of each family. The address must be in an enabled pool, free, and not rest for another owner.",
+    "The same call again lets it wait as long again. If no pod comes in that time, it is freed.",
+  ].join("\n"),
+  operands: "NAMESPACE/POD ADDRESS",
+  options: [
+    { name: "keep-for", value: "DURATION", summary: `How long it waits for the pod (default: ${USUAL_KEEP_FOR})` },
+    {
+      name: "network",
+      value: "NAME",
+      summary: 'Network of the pod: "name" of its network config (default: the network of all pods, if there is one)',
+    },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "ipam reserve shop/db-0 10.0.0.5", does: "Keep an address for a pod" },
+    { command: "ipam reserve shop/db-0 10.0.0.5 --keep-for 72h", does: "The same for three days" },
+  ],
+  load: loadOnce(() => import("./reserve/reserve.ts")),
 };
 
 export const ipamSplit: Command = {

@@ -2,6 +2,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { parseAddress } from "../../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
+import { ownerOfKept } from "../../ipam/leaks/waiting-addresses.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { affineNode } from "../../model/ipam-block.ts";
 import type { Node } from "../../model/node.ts";
@@ -9,7 +10,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { describeAppliedPolicies } from "../policy/describe-policies.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
-import { blockAt, blocksWithin, findBlocks } from "./blocks.ts";
+import { blockAt, blocksWithin, findBlocks, keptOfAllocation } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
 import { type BlockUsage, blockUsages, poolUsage } from "./usage.ts";
 
@@ -25,6 +26,7 @@ export async function describePool(store: Datastore, { metadata }: IPPool): Prom
   const counts = [
     ["Size", usage.size],
     ["Used", usage.used],
+    ...(usage.kept === 0 ? [] : [["Kept for pods", usage.kept] as const, ["Kept, waiting", usage.waiting] as const]),
     ["Reserved", usage.reserved],
     ["Free", usage.free],
     ...(usage.unreadable === 0n ? [] : [["In unreadable blocks", usage.unreadable] as const]),
@@ -58,7 +60,9 @@ export async function describeEndpoint(
     const block = readable.find((each) => allocationAt(each, address));
     const allocation = block && allocationAt(block, address);
     const pool = pools.find(({ cidr }) => prefixContains(cidr, address))?.name ?? "no pool";
-    const state = allocation ? `handle ${allocation.handle ?? "none"}` : "not assigned";
+    const kept = allocation && keptOfAllocation(allocation);
+    const owner = `handle ${allocation?.handle ?? "none"}${kept === undefined ? "" : `, kept for ${ownerOfKept(kept)}`}`;
+    const state = allocation ? owner : "not assigned";
     rows.push([text, `pool ${pool}`, block ? `block ${formatPrefix(block.cidr)}` : "no block", state]);
   }
   return [{ title: "Addresses", rows }, ...(await describeAppliedPolicies(store, endpoint))];

@@ -82,6 +82,8 @@ describe("ipam show", () => {
         cidr: "10.0.0.0/28",
         size: 16,
         used: 1,
+        kept: 0,
+        waiting: 0,
         reserved: 3,
         unreadable: 0,
         free: 12,

@@ -1,5 +1,8 @@
 import type { Option } from "../main/option.ts";
 
+/** Of an address that is kept for a pod. */
+export const USUAL_KEEP_FOR = "24h";
+
 export const MAP_OPTION: Option = {
   name: "map",
   value: "WHAT",

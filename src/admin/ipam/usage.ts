@@ -8,6 +8,7 @@ import {
   prefixesOverlap,
   prefixSize,
 } from "../../ip/prefix.ts";
+import { isWaitingAllocation, keptIn } from "../../ipam/leaks/waiting-addresses.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { allocationsOf } from "./blocks.ts";
 
@@ -30,6 +31,9 @@ export interface PoolUsage {
   readonly cidr: string;
   readonly size: bigint;
   readonly used: bigint;
+  /** Of the used ones: kept for a pod, and those of them that wait for it. */
+  readonly kept: number;
+  readonly waiting: number;
   /** Covered by reservations and not in use. */
   readonly reserved: bigint;
   /** Addresses in unreadable blocks: whether they are in use is unknown. */
@@ -66,6 +70,7 @@ export function poolUsage(pool: NamedPool, records: Records): PoolUsage {
     cidr: formatPrefix(pool.cidr),
     size,
     used,
+    ...keptUsage(inside),
     reserved: keptBack,
     unreadable: hidden,
     free: size - used - keptBack - hidden,
@@ -85,6 +90,7 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
     cidr: "",
     size: used,
     used,
+    ...keptUsage(stray),
     reserved: 0n,
     unreadable: 0n,
     free: 0n,
@@ -107,6 +113,11 @@ function blockUsage(block: IPAMBlock, reserved: bigint): BlockUsage {
   const borrowed = allocations.filter(({ secondary }) => secondary["node"] !== undefined && secondary["node"] !== node);
   const free = size - used - reserved;
   return { cidr: formatPrefix(block.cidr), node, size, used, reserved, free, borrowed: borrowed.length };
+}
+
+function keptUsage(blocks: readonly IPAMBlock[]): Pick<PoolUsage, "kept" | "waiting"> {
+  const kept = blocks.flatMap(keptIn);
+  return { kept: kept.length, waiting: kept.filter(isWaitingAllocation).length };
 }
 
 function usedIn(blocks: readonly IPAMBlock[]): bigint {

@@ -18,7 +18,16 @@ import { explainCommand } from "../explain/commands.ts";
 import { flowsCommand } from "../flows/commands.ts";
 import { apiResourcesCommand, describeCommand, getCommand } from "../get/commands.ts";
 import { installCommand, uninstallCommand } from "../install/commands.ts";
-import { ipamCheck, ipamConfigure, ipamExplain, ipamGc, ipamRelease, ipamShow, ipamSplit } from "../ipam/commands.ts";
+import {
+  ipamCheck,
+  ipamConfigure,
+  ipamExplain,
+  ipamGc,
+  ipamRelease,
+  ipamReserve,
+  ipamShow,
+  ipamSplit,
+} from "../ipam/commands.ts";
 import { nodeCheck, nodeChecksystem, nodeRegister, nodeRestore, nodeRun, nodeStatus } from "../node/commands.ts";
 import {
   policyCounters,
@@ -70,7 +79,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "ipam",
       summary: "Manage IP address allocation",
-      commands: [ipamShow, ipamExplain, ipamCheck, ipamGc, ipamRelease, ipamSplit, ipamConfigure],
+      commands: [ipamShow, ipamExplain, ipamCheck, ipamGc, ipamRelease, ipamReserve, ipamSplit, ipamConfigure],
     },
     {
       kind: "group",

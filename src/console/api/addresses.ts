@@ -10,19 +10,22 @@ export const ADDRESS_USES = {
   R: "resting",
   l: "leaked",
   t: "tunnel or service of a node",
+  k: "kept for a pod that does not run",
 } as const;
 export type AddressUse = keyof typeof ADDRESS_USES;
 
 const countsSchema = v.object({
   /** Addresses, as decimal text: an IPv6 pool has more than a number holds. */
   size: v.string(),
-  /** All in use: the borrowed and leaked ones and those of tunnels are among them. */
+  /** All that are assigned: the borrowed, leaked and kept ones and those of tunnels are among them. */
   used: v.number(),
   borrowed: v.number(),
   /** Of those that are not in use. */
   reserved: v.number(),
   resting: v.number(),
   leaked: v.number(),
+  /** Kept for pods that do not run. */
+  kept: v.number(),
   blocks: v.number(),
 });
 
@@ -76,7 +79,7 @@ export const addressSchema = v.object({
   /** Milliseconds since 1970. */
   since: v.exactOptional(v.number()),
   handle: v.exactOptional(v.string()),
-  /** In words: why it counts as leaked, reserved or resting, and what to do. */
+  /** In words: why it counts as leaked, kept, reserved or resting, and what to do. */
   reason: v.exactOptional(v.string()),
   command: v.exactOptional(v.string()),
 });

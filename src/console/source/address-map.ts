@@ -4,7 +4,7 @@
  * Who may list blocks may know which addresses are in use; whose they are is said of namespaces whose pods the reader may list.
  */
 import { allocationAt } from "../../admin/ipam/address-blocks.ts";
-import { type Allocation, allocationsOf } from "../../admin/ipam/blocks.ts";
+import { type Allocation, allocationsOf, keptOfAllocation } from "../../admin/ipam/blocks.ts";
 import { poolUsage } from "../../admin/ipam/usage.ts";
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
@@ -14,6 +14,7 @@ import { addressAt, attributesOf, ordinalIn } from "../../ipam/block.ts";
 import type { Pool as IpamPool } from "../../ipam/pools.ts";
 import { describeFormerOwner, restLeftIn } from "../../ipam/rest.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { endOfKeeping, isWaiting } from "../../model/kept-address.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { ADDRESS_USES, type AddressDetail, type AddressUse, type Block, type Pool } from "../api/addresses.ts";
 import { creationOf, forecastOf } from "./forecast.ts";
@@ -52,10 +53,12 @@ function useOf(block: IPAMBlock, { reserved, leaked, now }: Circumstances): stri
   const hasLeaks = leaked.size > 0;
   let letters = "";
   for (let ordinal = 0; ordinal < block.allocations.length; ordinal++) {
-    const secondary = attributesOf(block, ordinal)?.secondary;
+    const attribute = attributesOf(block, ordinal);
+    const secondary = attribute?.secondary;
     if (secondary === undefined) letters += freeLetter(block, ordinal, { reserved: within, now });
     else if (hasLeaks && leaked.has(formatAddress(addressAt(block, ordinal)))) letters += "l";
     else if (tunnelTitle(secondary) !== undefined) letters += "t";
+    else if (isWaiting(attribute)) letters += "k";
     else letters += secondary[NODE_ATTRIBUTE] === undefined || secondary[NODE_ATTRIBUTE] === node ? "u" : "b";
   }
   return letters;
@@ -93,11 +96,12 @@ export function blocksIn(pool: Pick<MappedPool, "cidr">, { blocks }: AddressReco
 export function poolOf(pool: MappedPool, records: AddressRecords): Pool {
   const blocks = blocksIn(pool, records);
   const usage = poolUsage(pool, { blocks, unreadable: records.unreadableBlocks, reserved: records.reserved });
-  const counts = { borrowed: 0, leaked: 0, resting: 0 };
+  const counts = { borrowed: 0, leaked: 0, kept: 0, resting: 0 };
   for (const block of blocks) {
     const use = useOf(block, records);
     counts.borrowed += countOf(use, "b");
     counts.leaked += countOf(use, "l");
+    counts.kept += countOf(use, "k");
     counts.resting += countOf(use, "R");
   }
   const growth = { used: usage.used, free: usage.free, now: records.now.getTime() };
@@ -163,9 +167,10 @@ function letterAt(block: IPAMBlock, address: Address, records: AddressRecords): 
 const LETTERS = Object.keys(ADDRESS_USES) as readonly AddressUse[];
 
 function ownerPart(
-  { handle, secondary }: Allocation,
+  allocation: Allocation,
   { text, use, records, sight }: { text: string; use: AddressUse; records: AddressRecords; sight: NameSight },
 ): Partial<AddressDetail> {
+  const { handle, secondary } = allocation;
   const { pod, namespace, container, timestamp, [NODE_ATTRIBUTE]: node } = secondary;
   const tunnel = tunnelTitle(secondary);
   const since = Date.parse(timestamp ?? "");
@@ -182,9 +187,22 @@ function ownerPart(
     ...(isShown ? { owner } : {}),
     ...(Number.isNaN(since) ? {} : { since }),
     ...(isShown && handle !== undefined ? { handle } : {}),
+    ...(use === "k" ? waitingReason(allocation, isShown) : {}),
     ...(leak === undefined
       ? {}
       : { reason: isShown ? leak : "it has no endpoint: what had it is gone", command: `${adminTool} ipam check` }),
+  };
+}
+
+function waitingReason(allocation: Allocation, isShown: boolean): Partial<AddressDetail> {
+  const kept = keptOfAllocation(allocation);
+  const end = kept && endOfKeeping(kept)?.toISOString();
+  const until = end === undefined ? "until it is released" : `until ${end}`;
+  const { pod, namespace } = allocation.secondary;
+  const command = isShown && pod !== undefined ? `${adminTool} ipam release --pod ${namespace}/${pod}` : undefined;
+  return {
+    reason: `it waits for its owner ${until}: nobody else gets it`,
+    ...(command === undefined ? {} : { command }),
   };
 }
 

@@ -74,7 +74,7 @@ describe("pools()", () => {
       {
         ...{ name: "blue", cidr: "10.0.0.0/28", blockSize: 29, disabled: false, nodeSelector: "all()" },
         encapsulation: "VXLAN (CrossSubnet)",
-        counts: { size: "16", used: 5, borrowed: 1, reserved: 5, resting: 1, leaked: 1, blocks: 1 },
+        counts: { size: "16", used: 5, borrowed: 1, reserved: 5, resting: 1, leaked: 1, kept: 0, blocks: 1 },
       },
     ]);
   });
@@ -212,6 +212,30 @@ describe("address()", () => {
 
     expect(detail.use).toBe(use);
     expect(detail.reason).toContain(reason);
+  });
+
+  test("says for which pod an address waits, to who may know it", async () => {
+    const empty = emptyBlock(prefix("10.0.0.0/29"), "host:n1", 1n);
+    const used = taken(empty, 0, { pod: "db-0", namespace: "shop", kept: "3600", containerID: "c1" });
+    const block = releaseOrdinals(used, [0], NOW);
+    const store = openMemory();
+    const records = { kind: "put", key: blockKey(block.cidr), value: writeBlock(block) } as const;
+    await seed(store, poolChange("blue", "10.0.0.0/29", { blockSize: 29 }), records);
+    const end = new Date(NOW.getTime() + 3_600_000).toISOString();
+
+    expect(await (await source(EVERYTHING, store)).address("10.0.0.0", signal)).toMatchObject({
+      use: "k",
+      owner: "pod shop/db-0",
+      reason: expect.stringContaining(`until ${end}`),
+      command: expect.stringContaining("ipam release --pod shop/db-0"),
+    });
+    const few = await (await source([BLOCKS], store)).address("10.0.0.0", signal);
+    expect(few.use).toBe("k");
+    expect(JSON.stringify(few)).not.toMatch(/db-0|shop/);
+    expect((await (await source(EVERYTHING, store)).pools(signal)).pools[0]?.counts).toMatchObject({
+      used: 1,
+      kept: 1,
+    });
   });
 
   test("names nobody whose pods the reader may not list, nor nodes", async () => {

@@ -114,7 +114,7 @@ export class LeakCollector {
     this.addresses = new Removals("addresses", means);
     this.nodes = new Removals("nodes with claims or endpoints", means);
     this.kept = new KeptAddresses({
-      ...{ ...this.means, mayWrite: () => this.mayWrite(), each: (work) => this.each(work) },
+      ...{ ...this.means, now: this.datastoreNow, mayWrite: () => this.mayWrite(), each: (work) => this.each(work) },
       info: (message) => this.info(message),
     });
     this.orphanedHandles = new OrphanedHandles({ ...this.means, each: (work) => this.each(work) });

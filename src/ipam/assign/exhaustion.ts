@@ -4,9 +4,11 @@
  */
 import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix, prefixContains, prefixCovers, prefixSize } from "../../ip/prefix.ts";
 import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
+import { isWaiting } from "../../model/kept-address.ts";
 import { quoted } from "../../quote.ts";
 import { addressAt, isAllocated } from "../block.ts";
 import type { Pool } from "../pools.ts";
@@ -21,6 +23,7 @@ export function exhausted(search: Search, seen: { readonly complete: boolean }):
     search.view.configuration().strictAffinity ? "strictAffinity is on: blocks of other nodes are not used" : [],
     search.view.reserved().length > 0 ? "reserved addresses are not used" : [],
     describeHostAddresses(search),
+    describeWaiting(search),
     search.passedOver?.() ?? [],
     seen.complete ? [] : "the pools hold more blocks than one search looks through",
   ].flat();
@@ -72,6 +75,21 @@ function describeHostAddresses({ view, family, pools, isHostAddress }: Search): 
     .slice(0, SHOWN_HOST_ADDRESSES);
   if (own.length === 0) return [];
   return [`addresses of this host and its gateway are not used: ${own.map(formatAddress).join(", ")}`];
+}
+
+/** Of the blocks that were read. */
+function describeWaiting({ view, family, pools }: Search): readonly string[] {
+  const blocks = [...view.knownBlocks(family)].map(({ block }) => block);
+  const inPools = blocks.filter(({ cidr }) => pools.some((pool) => prefixCovers(pool.cidr, cidr)));
+  const waiting = inPools.flatMap(({ attributes, allocations }) =>
+    allocations.filter((index) => index !== undefined && isWaiting(attributes[index])),
+  ).length;
+  if (waiting === 0) return [];
+  const are = waiting === 1 ? "1 of the used addresses is" : `${waiting} of the used addresses are`;
+  const { adminTool } = identity;
+  return [
+    `${are} kept for pods that do not run: "${adminTool} ipam show --addresses" lists them, "${adminTool} ipam release --pod NAMESPACE/POD" frees them`,
+  ];
 }
 
 function describePool({ view, family }: Search, pool: Pool, atLeast: string): string {

@@ -136,7 +136,7 @@ export function describeKept({ address, kept }: Pick<KeptAllocation, "address" |
 const VIRTUAL_MACHINE = "VirtualMachineInstance/";
 
 /** `pod shop/db-0`, `VirtualMachineInstance shop/desktop`, `container "web" of node n1` */
-function ownerOfKept({ namespace, pod, owner, containerName, user, lastNode }: KeptAddress): string {
+export function ownerOfKept({ namespace, pod, owner, containerName, user, lastNode }: KeptAddress): string {
   if (pod === undefined) return `container "${containerName ?? ""}" of node ${user?.node ?? lastNode ?? "(unknown)"}`;
   const isMachine = owner?.startsWith(VIRTUAL_MACHINE) ?? false;
   const place = `${namespace ?? ""}/`;

@@ -1,8 +1,11 @@
 import { counted } from "../../../counted.ts";
 import type { Datastore } from "../../../datastore/datastore.ts";
+import { identity } from "../../../identity.ts";
 import { formatAddress } from "../../../ip/address.ts";
 import { describeNodeAllocation } from "../../../ipam/leaks/allocations.ts";
 import { releaseLeaks } from "../../../ipam/leaks/release.ts";
+import { type KeptAllocation, keptIn } from "../../../ipam/leaks/waiting-addresses.ts";
+import { endOfKeeping } from "../../../model/kept-address.ts";
 import { type HostLeaks, searchHost } from "../../../upkeep/host-leaks.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { nameOfNode } from "../../host/node-name.ts";
@@ -61,6 +64,8 @@ interface Report {
   readonly note?: string;
   /** Addresses without an endpoint that are not reported yet. */
   readonly young: number;
+  /** Addresses that wait for a pod, and should have been freed long ago. */
+  readonly overdue: number;
 }
 
 /** `remedy`: what the operator can do about a finding that is not fixed. */
@@ -102,7 +107,15 @@ async function examine(
     allocations,
     ...(refusal === undefined ? {} : { note: refusal }),
     young: checked.young,
+    overdue: records.blocks.flatMap(keptIn).filter((each) => isOverdue(each, context.now())).length,
   };
+}
+
+const OVERDUE_MILLISECONDS = 60 * 60 * 1000;
+
+function isOverdue({ kept }: KeptAllocation, now: Date): boolean {
+  const end = endOfKeeping(kept);
+  return end !== undefined && now.getTime() - end.getTime() > OVERDUE_MILLISECONDS;
 }
 
 /** An unreadable record could disprove what the other records show. */
@@ -169,7 +182,11 @@ async function judgeHost(
   });
 }
 
-function print({ counts, findings, allocations, note, young }: Report, context: Call & Terminal, given: Given): void {
+function print(
+  { counts, findings, allocations, note, young, overdue }: Report,
+  context: Call & Terminal,
+  given: Given,
+): void {
   const shown = given.switches.has("show-all-ips")
     ? "all"
     : given.switches.has("show-problem-ips")
@@ -208,6 +225,14 @@ function print({ counts, findings, allocations, note, young }: Report, context: 
     const count = counted(young, "address without an endpoint was", "addresses without an endpoint were");
     context.stderr(
       `${count} assigned less than an hour ago and not checked: use --no-grace to check recent ones too\n`,
+    );
+  }
+  if (overdue > 0) {
+    const [count, their] =
+      overdue === 1 ? ["1 kept address waits", "its"] : [`${overdue} kept addresses wait`, "their"];
+    context.stderr(
+      `${count} for a pod although ${their} keepFor has been over for an hour: the controllers free such addresses if they run; ` +
+        `"${identity.adminTool} ipam show --addresses" lists them, "${identity.adminTool} ipam release" frees them\n`,
     );
   }
   if (note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);

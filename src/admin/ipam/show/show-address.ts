@@ -7,12 +7,15 @@ import { datastoreTime } from "../../../ipam/allocator-means.ts";
 import { ordinalIn } from "../../../ipam/block.ts";
 import { describeFormerOwner, restLeftIn } from "../../../ipam/rest.ts";
 import { affineNode, type IPAMBlock, type Release } from "../../../model/ipam-block.ts";
+import { KEPT_ATTRIBUTE } from "../../../model/kept-address.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { quoted } from "../../../quote.ts";
 import { type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
 import type { Clock, ClusterAccess } from "../../main/context.ts";
 import { printable } from "../../terminal/printable.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
+import { keptOfAllocation } from "../blocks.ts";
+import { type KeptState, keptState } from "../kept-state.ts";
 import { findPools, findReserved } from "../pools.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 
@@ -40,16 +43,19 @@ export async function showAddress(
     ...(pool ? [] : pools.unreadable),
     ...(allocation || isReserved || !pool ? [] : reserved.unreadable),
   ];
+  const found = allocation && keptOfAllocation(allocation);
+  const kept = found && keptState(found);
   const settled = !pool ? "in no pool" : isReserved ? "reserved" : "free";
   const facts: Facts = {
     address: formatAddress(address),
-    state: allocation ? "in use" : relevant.length > 0 ? "unknown" : settled,
+    state: allocation ? (kept?.state ?? "in use") : relevant.length > 0 ? "unknown" : settled,
     pool: pool?.name,
     block: block && formatPrefix(block.cidr),
     blockOf: block && affineNode(block),
     handle: allocation?.handle,
     node: allocation?.secondary["node"],
     since: allocation?.secondary["timestamp"],
+    ...(kept === undefined ? {} : { kept }),
     ...(allocation ? { attributes: allocation.secondary } : {}),
     ...(block && !allocation ? restOf(block, address, datastoreTime(store, context)) : {}),
   };
@@ -75,22 +81,23 @@ function restOf(block: IPAMBlock, address: Address, now: Date): Pick<Facts, "rel
 interface Facts {
   readonly address: string;
   /** `unknown`: it depends on a record that is unreadable. */
-  readonly state: "in use" | "reserved" | "free" | "in no pool" | "unknown";
+  readonly state: "in use" | "waiting" | "reserved" | "free" | "in no pool" | "unknown";
   readonly pool: string | undefined;
   readonly block: string | undefined;
   readonly blockOf: string | undefined;
   readonly handle: string | undefined;
   readonly node: string | undefined;
   readonly since: string | undefined;
+  readonly kept?: KeptState;
   readonly attributes?: Readonly<Record<string, string>>;
   /** It rests. */
   readonly released?: Omit<Release, "at"> & { readonly at: string; readonly restsUntil: string };
 }
 
-const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp"]);
+const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp", KEPT_ATTRIBUTE]);
 
 function asText(facts: Facts, noPool: string): string {
-  const { address, state, pool, block, blockOf: owner, handle, node, since, attributes = {}, released } = facts;
+  const { address, state, pool, block, blockOf: owner, handle, node, since, kept, attributes = {}, released } = facts;
   const tunnel = tunnelTitle(attributes);
   const lines: readonly (readonly [string, string | undefined])[] = [
     ["Address", `${address} (${state})`],
@@ -99,7 +106,9 @@ function asText(facts: Facts, noPool: string): string {
     ["Use", tunnel === undefined ? undefined : `${tunnel} of node ${node ?? "?"}`],
     ["Handle", handle],
     ["Node", node],
+    ["Kept for", kept?.for],
     ["Since", since],
+    ["Until", kept?.until],
     ["Released", released && describeReleased(released)],
     ...Object.entries(attributes)
       .filter(([name]) => !OWN_LINES.has(name))

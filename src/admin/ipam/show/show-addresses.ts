@@ -1,4 +1,4 @@
-/** `ipam show --addresses`: every address in use, with its place and its owner. */
+/** `ipam show --addresses`: every address in use or kept, with its place and its owner. */
 
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../../ip/address.ts";
@@ -8,7 +8,8 @@ import { type ExitCode, type Given, wantsJson } from "../../main/command.ts";
 import type { ClusterAccess } from "../../main/context.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
-import { type Allocation, allocationsOf, findBlocks } from "../blocks.ts";
+import { type Allocation, allocationsOf, findBlocks, keptOfAllocation } from "../blocks.ts";
+import { type KeptState, keptState } from "../kept-state.ts";
 import { findPools } from "../pools.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 import { describeUnreadable } from "../unreadable-records.ts";
@@ -27,6 +28,8 @@ interface UsedAddress {
   /** "VXLAN tunnel" */
   readonly tunnel?: string;
   readonly since?: string;
+  /** It is kept for its pod or container. */
+  readonly kept?: KeptState;
 }
 
 export async function showAddresses(
@@ -59,16 +62,21 @@ function rowOf({
   pod,
   container,
   tunnel,
+  kept,
 }: UsedAddress): readonly string[] {
   return [
     address,
     pool ?? "(no pool)",
     block,
-    ...[node, handle, namespace, pod ?? container ?? tunnel].map((cell) => cell ?? ""),
+    ...[kept?.state === "waiting" ? "(waiting)" : node, handle, namespace, pod ?? container ?? tunnel].map(
+      (cell) => cell ?? "",
+    ),
   ];
 }
 
-function usedAddress({ address, block, handle, secondary }: Allocation, pools: readonly NamedPool[]): UsedAddress {
+function usedAddress(allocation: Allocation, pools: readonly NamedPool[]): UsedAddress {
+  const { address, block, handle, secondary } = allocation;
+  const kept = keptOfAllocation(allocation);
   const pool = pools.find(({ cidr }) => prefixContains(cidr, address))?.name;
   const { node, namespace, pod, container, timestamp } = secondary;
   const tunnel = tunnelTitle(secondary);
@@ -83,6 +91,7 @@ function usedAddress({ address, block, handle, secondary }: Allocation, pools: r
     ...(container === undefined ? {} : { container }),
     ...(tunnel === undefined ? {} : { tunnel }),
     ...(timestamp === undefined ? {} : { since: timestamp }),
+    ...(kept === undefined ? {} : { kept: keptState(kept) }),
   };
 }
 

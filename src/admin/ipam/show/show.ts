@@ -83,7 +83,7 @@ function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: T
       usage.cidr,
       "",
       count(usage.size),
-      `${count(usage.used)}${usage.unreadable > 0n ? ` (${count(usage.unreadable)} unreadable)` : ""}`,
+      `${count(usage.used)}${usedNotes(usage)}`,
       count(usage.reserved),
       count(usage.free),
       bar(usage),
@@ -93,6 +93,15 @@ function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: T
   const columns = showsBlocks ? HEADER : HEADER.filter((title) => title !== "NODE");
   const kept = showsBlocks ? rows : rows.map((row) => row.filter((_, column) => HEADER[column] !== "NODE"));
   return formatTable(columns, kept, stdoutPage(context), { leaveOutFirst: ["USAGE", "RESERVED", "SIZE", "CIDR"] });
+}
+
+/** ` (3 kept, 1 of them waiting)` */
+function usedNotes({ unreadable, kept, waiting }: PoolUsage): string {
+  const notes = [
+    unreadable > 0n ? `${count(unreadable)} unreadable` : [],
+    kept > 0 ? `${kept} kept${waiting > 0 ? `, ${waiting} of them waiting` : ""}` : [],
+  ].flat();
+  return notes.length === 0 ? "" : ` (${notes.join(", ")})`;
 }
 
 function blockRows({ blocks, unreadableBlocks }: PoolUsage): readonly (readonly string[])[] {

@@ -10,7 +10,7 @@ const POOL: Pool = {
   disabled: false,
   nodeSelector: "all()",
   encapsulation: "none",
-  counts: { size: "256", used: 100, borrowed: 5, reserved: 10, resting: 6, leaked: 3, blocks: 3 },
+  counts: { size: "256", used: 100, borrowed: 5, reserved: 10, resting: 6, leaked: 3, kept: 4, blocks: 3 },
 };
 
 describe("sharesOf()", () => {
@@ -18,8 +18,9 @@ describe("sharesOf()", () => {
     const shares = sharesOf(POOL);
 
     expect(shares.map(({ use, count }) => [use, count])).toEqual([
-      ["u", 92],
+      ["u", 88],
       ["b", 5],
+      ["k", 4],
       ["R", 6],
       ["r", 10],
       ["l", 3],

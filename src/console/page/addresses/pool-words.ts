@@ -6,12 +6,13 @@ import { ADDRESS_USES, type AddressUse, type Block, type Pool } from "../../api/
 import { dateWords, numberWords, shareWords } from "../words.ts";
 
 /** Each with a shape of its own in the map; the order of the legend. */
-export const USES = ["u", "b", "t", "R", "r", "l", "."] as const satisfies readonly AddressUse[];
+export const USES = ["u", "b", "t", "k", "R", "r", "l", "."] as const satisfies readonly AddressUse[];
 
 export const USE_NAMES: Readonly<Record<AddressUse, string>> = {
   u: "used",
   b: "borrowed",
   t: "tunnel",
+  k: "kept",
   R: "resting",
   r: "reserved",
   l: "leaked",
@@ -23,6 +24,7 @@ export const USE_SIGNS: Readonly<Record<AddressUse, string>> = {
   u: "",
   b: "↗",
   t: "⇄",
+  k: "…",
   R: "~",
   r: "×",
   l: "!",
@@ -42,13 +44,14 @@ export interface UseShare {
 
 /** What the addresses of a pool are, in the order of the legend; the parts are the whole. */
 export function sharesOf({ counts }: Pool): readonly UseShare[] {
-  const { used, borrowed, leaked, reserved, resting } = counts;
+  const { used, borrowed, leaked, kept, reserved, resting } = counts;
   const size = Number(counts.size);
   const free = Math.max(0, size - used - reserved - resting);
   const counted: Readonly<Record<AddressUse, number>> = {
-    u: Math.max(0, used - borrowed - leaked),
+    u: Math.max(0, used - borrowed - leaked - kept),
     b: borrowed,
     t: 0,
+    k: kept,
     R: resting,
     r: reserved,
     l: leaked,
@@ -127,7 +130,7 @@ export function fillOf({ use, free, cidr }: Block): BlockFill {
   for (const letter of use) {
     if (letter === "l") leaked += 1;
     if (letter === "b") borrowed += 1;
-    if ("ublt".includes(letter)) used += 1;
+    if ("ubltk".includes(letter)) used += 1;
   }
   return { size: use.length, used, leaked, borrowed };
 }
