@@ -26,6 +26,16 @@ describe("ownerOfPod()", () => {
       { kind: "ReplicaSet", name: "-a" },
     ],
     ["a StatefulSet", pod("StatefulSet", "db"), { kind: "StatefulSet", name: "db" }],
+    [
+      "a StatefulSet of Kubernetes",
+      { ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "db", controller: true }] },
+      { kind: "StatefulSet", name: "db" },
+    ],
+    [
+      "a StatefulSet of another project",
+      { ownerReferences: [{ apiVersion: "apps.example.org/v1", kind: "StatefulSet", name: "db", controller: true }] },
+      { kind: "StatefulSet.apps.example.org", name: "db" },
+    ],
     ["a DaemonSet", pod("DaemonSet", "log"), { kind: "DaemonSet", name: "log" }],
     ["a Job", pod("Job", "nightly-1"), { kind: "Job", name: "nightly-1" }],
     ["another kind", pod("Rollout", "web"), { kind: "Rollout", name: "web" }],

@@ -36,7 +36,14 @@ export function ownerOfPod(metadata: Fields): PodOwner | undefined {
   const [kind, name] = [textOf(reference, "kind"), textOf(reference, "name")];
   if (kind === undefined || name === undefined) return undefined;
   const hash = partOf(metadata, "labels")[TEMPLATE_HASH];
+  if (kind === "StatefulSet") return { kind: `${kind}${foreignGroup(textOf(reference, "apiVersion"))}`, name };
   return kind === "ReplicaSet" && typeof hash === "string" ? ofReplicaSet(name, hash) : { kind, name };
+}
+
+/** `.apps.example.org` of a kind that another project defines under the same name; addresses wait for those of Kubernetes. */
+function foreignGroup(apiVersion: string | undefined): string {
+  const [group = "", version] = apiVersion?.split("/") ?? [];
+  return version === undefined || group === "apps" ? "" : `.${group}`;
 }
 
 function ofReplicaSet(name: string, hash: string): PodOwner {

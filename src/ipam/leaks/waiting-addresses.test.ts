@@ -59,6 +59,7 @@ describe("an address that waits is", () => {
     // Names that its controller does not give.
     ["wanted", waiting({ pod: "db-03" }), { start: 0, replicas: 0 }, "none", 1],
     ["wanted", waiting({ pod: "other-3" }), { start: 0, replicas: 0 }, "none", 1],
+    ["wanted", waiting({ owner: "StatefulSet.apps.example.org/db" }), "absent", "none", 1],
     ["wanted", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 1],
     ["keepFor is over", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 60],
     ["wanted", waiting({ timestamp: "?" }), five, "none", 6000],
