@@ -54,6 +54,7 @@ export function annotationsPage(): string {
     "",
     "| Rule | Code |",
     "|---|---|",
+    '| `keepAddresses` is neither `"true"` nor `"false"`, or `keepFor` is not a duration | 121 |',
     "| The value is not a JSON array of strings, is empty, or has a malformed address, pool, prefix or MAC address | 121 |",
     "| The value has an IPv6 pool in `ipv4pools`, or an IPv4 pool in `ipv6pools` | 121 (CIDR), 101 (name) |",
     "| `ipAddrs` or `ipAddrsNoIpam` has two addresses of one family | 121 |",

@@ -12,14 +12,14 @@
  */
 
 import type { Datastore } from "../datastore/datastore.ts";
-import { type Address, formatAddress } from "../ip/address.ts";
+import { type Address, formatAddress, isSameAddress } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { quoted } from "../quote.ts";
 import { type AllocatorMeans, type AllocatorParts, datastoreTime } from "./allocator-means.ts";
 import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
-import { addressAt, ordinalsOf } from "./block.ts";
+import { addressAt } from "./block.ts";
 import { type Alongside, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
 import {
@@ -33,7 +33,7 @@ import {
 } from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
 import type { AffinityOutcome, AffinityRequest } from "./release/decide-affinity.ts";
-import { decideReleaseHandle } from "./release/decide-handle.ts";
+import { decideReleaseHandle, ordinalsHeldBy } from "./release/decide-handle.ts";
 import { recountHandle, releaseAddresses, releaseAffinity, releaseHandle, wantedToRelease } from "./release/release.ts";
 import type {
   AddressRequest,
@@ -46,7 +46,7 @@ import type {
   ReleaseRule,
 } from "./request.ts";
 import { respectingLock } from "./respecting-lock.ts";
-import { baseWanted, blockName, LISTED_PREFIXES, View, wantedAddressList, wantedBlocks } from "./view.ts";
+import { baseWanted, blockName, LISTED_PREFIXES, View, wantedAddressList, wantedBlocks, wantedHandle } from "./view.ts";
 
 /** An address and the block it lies in. */
 export interface HeldAddress {
@@ -122,12 +122,22 @@ async function assign(
 ): Promise<Assignment> {
   const written: AssignOutcome[] = [];
   try {
-    return await assignOrFail(parts, request, { alongside, partly: (outcome) => written.push(outcome) });
+    const assignment = await assignOrFail(parts, request, { alongside, partly: (outcome) => written.push(outcome) });
+    return { ...assignment, addresses: withOrigin(assignment.addresses, written) };
   } catch (failure) {
     // Should that fail, too, the DEL that follows does it; as it does after a failure of the datastore itself, or a lock.
     await giveBack({ ...parts, store: unlocked }, request, written).catch(() => {});
     throw failure;
   }
+}
+
+/** What a lost attempt has written, the next one finds: how it got it, the first one says. */
+function withOrigin(addresses: Assignment["addresses"], written: readonly AssignOutcome[]): Assignment["addresses"] {
+  const before = written.flatMap((outcome) =>
+    outcome.addresses.filter(({ held, kept }) => !held && kept !== undefined),
+  );
+  if (before.length === 0) return addresses;
+  return addresses.map((each) => before.find(({ address }) => isSameAddress(address, each.address)) ?? each);
 }
 
 /** Gives back what lost attempts wrote; what the owner held before them stays. */
@@ -138,14 +148,16 @@ async function giveBack(
 ): Promise<void> {
   const [first] = written;
   if (first === undefined) return;
-  const heldNothing = request.replaced === undefined && !first.addresses.some(({ held }) => held);
+  const isOrdinary = written.every(({ handle }) => handle === request.handle);
+  const heldNothing = isOrdinary && request.replaced === undefined && !first.addresses.some(({ held }) => held);
   if (heldNothing) return void (await releaseHandle(parts, request, undefined));
-  const taken = written.flatMap(({ addresses }) => addresses.filter(({ held }) => !held));
-  await releaseAddresses(
-    parts.store,
-    parts.means,
-    taken.map(({ address }) => ({ address, handle: request.handle })),
+  const taken = written.flatMap(({ handle, addresses }) =>
+    addresses.flatMap(({ address, held, kept }): GuardedAddress[] => {
+      if (held) return [];
+      return [{ address, handle, ...(kept === "from now on" ? { how: "for good" } : {}) }];
+    }),
   );
+  await releaseAddresses(parts.store, parts.means, taken);
 }
 
 async function assignOrFail(
@@ -165,6 +177,7 @@ async function assignOrFail(
       action: `assign addresses to ${quoted(request.handle)}`,
       first: (again) => [
         ...baseWanted(request.node, request.handle, { isSteady: likely.length > 0 && again.length === 0 }),
+        ...(request.keep?.when === "always" ? [request.handle, request.keep.handle].map(wantedHandle) : []),
         ...wantedBlocks(likely, again),
         ...lists,
       ],
@@ -183,7 +196,12 @@ async function assignOrFail(
     },
   );
   await remember({ hints, means }, remembered, { node: request.node, outcome });
-  return { addresses: outcome.addresses, pools: outcome.pools, unreadablePools: outcome.unreadablePools };
+  return {
+    handle: outcome.handle,
+    addresses: outcome.addresses,
+    pools: outcome.pools,
+    unreadablePools: outcome.unreadablePools,
+  };
 }
 
 /** Which block of a list has a free address is not known before the list. */
@@ -216,7 +234,7 @@ async function held(
     means,
   );
   return [...new View(facts, request.node).knownBlocks()].flatMap(({ block }) =>
-    ordinalsOf(block, request).map((ordinal) => ({ address: addressAt(block, ordinal), block: block.cidr })),
+    ordinalsHeldBy(block, request).map((ordinal) => ({ address: addressAt(block, ordinal), block: block.cidr })),
   );
 }
 

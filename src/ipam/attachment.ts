@@ -46,6 +46,8 @@ export function assignRequest(
     readonly onLink: readonly Address[];
     /** Labels of the pod's namespace; absent: not known. */
     readonly namespaceLabels?: PodNamespace["labels"];
+    /** Absent: the addresses belong to the container. */
+    readonly keep?: AssignRequest["keep"];
   } & Pick<AssignRequest, "machineIdentity">,
 ): AssignRequest {
   const { args, namespaceLabels: labels } = sources;
@@ -58,6 +60,7 @@ export function assignRequest(
     ...(pod === undefined
       ? {}
       : { podNamespace: { name: pod.namespace, ...(labels === undefined ? {} : { labels }) } }),
+    ...(sources.keep === undefined ? {} : { keep: sources.keep }),
     attributes: namesIn(args),
     intendedUse: "Workload",
     addressRequests: addressRequestsOf(sources),

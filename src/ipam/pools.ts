@@ -51,6 +51,8 @@ export interface Pool {
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /** Absent: all, and containers without a pod. */
   readonly namespaces?: SelectedNamespaces;
+  /** Pods get their addresses again after they were deleted, for that long; absent: the pool does not keep addresses. */
+  readonly keepForSeconds?: number;
   /** Its key and the revision that was read. */
   readonly key: string;
   readonly revision: string;

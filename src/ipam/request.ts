@@ -58,9 +58,26 @@ export interface AssignRequest extends Owner {
   readonly renewsHeld?: boolean;
   /** Addresses that the owner holds and will release: it gets another although it has them. */
   readonly replaced?: readonly Address[];
+  /** Addresses may be kept for the identity of the pod; absent: they belong to the container. */
+  readonly keep?: KeepRequest;
   readonly intendedUse: "Workload" | "Tunnel";
   /** All of them or none; at most one automatic request per family. */
   readonly addressRequests: readonly AddressRequest[];
+}
+
+/** Whose addresses are kept, and when. */
+export interface KeepRequest {
+  /** See `keepHandle()`. */
+  readonly handle: string;
+  readonly containerId: string;
+  /** "if its pool does": all addresses of the request are kept if one of them is in a pool that keeps addresses. */
+  readonly when: "always" | "if its pool does";
+  /** How long an address waits; absent: as its pool says, or else as usual. */
+  readonly seconds?: number;
+  /** `StatefulSet/db` */
+  readonly owner?: string;
+  /** `pod "shop/db-0"`, for messages. */
+  readonly title: string;
 }
 
 export interface AssignedAddress {
@@ -73,12 +90,16 @@ export interface AssignedAddress {
   readonly given: boolean;
   /** Held before this request: nothing new was taken. */
   readonly held: boolean;
+  /** Kept for the identity: it waited for it, or is kept from now on. */
+  readonly kept?: "again" | "from now on";
   /** The node that the address was recorded for before this request, if the host was renamed. */
   readonly formerNode?: string;
 }
 
 /** In the order of the requests. */
 export interface Assignment {
+  /** Under which handle: another one than that of the request if the addresses are kept. */
+  readonly handle: string;
   readonly addresses: readonly AssignedAddress[];
   /** Every pool that was read, whatever it was used for. */
   readonly pools: readonly Pool[];
@@ -103,9 +124,15 @@ export function poolWarnings({
 export function assignmentFields({ addresses }: Assignment): {
   readonly addresses: readonly string[];
   readonly pools: readonly string[];
+  readonly kept?: "again" | "from now on";
 } {
   const pools = new Set(addresses.flatMap(({ pool }) => pool ?? []));
-  return { addresses: addresses.map(({ address }) => formatAddress(address)), pools: [...pools] };
+  const kept = addresses.find((each) => each.kept !== undefined)?.kept;
+  return {
+    addresses: addresses.map(({ address }) => formatAddress(address)),
+    pools: [...pools],
+    ...(kept === undefined ? {} : { kept }),
+  };
 }
 
 export interface ReleaseHandleRequest extends Owner {
@@ -116,6 +143,18 @@ export interface ReleaseHandleRequest extends Owner {
   readonly likely?: readonly string[];
   /** Absent: what is kept for an identity waits for it. */
   readonly how?: ReleaseManner;
+  /** What the container uses of addresses that are kept for an identity. */
+  readonly kept?: KeptUse;
+}
+
+export interface KeptUse {
+  readonly containerId: string;
+  /** Read if nothing else leads to the addresses; absent: not known from the call. */
+  readonly handle?: string;
+  /** Those that nobody had before: they are not kept. */
+  readonly forGood?: readonly Address[];
+  /** Called with those whose use ends, before they are written. */
+  readonly ending?: (addresses: readonly Address[]) => void;
 }
 
 export interface RecountRequest {

@@ -143,6 +143,10 @@ export class View {
     return entry && this.facts.decode(entry, records.decodeHandle);
   }
 
+  unreadHandles(handles: readonly string[]): readonly Wanted[] {
+    return handles.filter((handle) => !this.facts.knows(keys.handleKey(handle))).map(wantedHandle);
+  }
+
   /** The blocks in which the handle counts addresses. */
   handleBlocks(handle: string, family?: Family): readonly Prefix[] {
     const cidrs = Object.keys(this.handle(handle)?.blocks ?? {}).map(records.requirePrefix);
@@ -200,7 +204,7 @@ function wantedNode(node: string): Wanted {
   return { kind: "key", key: keys.resourceKey("nodes", { name: node }) };
 }
 
-function wantedHandle(handle: string): Wanted {
+export function wantedHandle(handle: string): Wanted {
   return { kind: "key", key: keys.handleKey(handle) };
 }
 

@@ -14,6 +14,7 @@ import {
 } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
+import { durationField } from "./duration-field.ts";
 import { cooldownField, prefixField, selectorField } from "./fields.ts";
 import { checkPool, POOL_MESSAGES } from "./pool-checks.ts";
 import type { Problem } from "./problem.ts";
@@ -29,6 +30,10 @@ const specSchema = v.object({
   nodeSelector: v.optional(selectorField, "all()"),
   /** Of the namespaces whose pods use the pool; absent: all, and containers without a pod. */
   namespaceSelector: v.exactOptional(selectorField),
+  /** Pods get their addresses of the pool again after they were deleted and created again (kept-address.ts). */
+  keepAddresses: v.exactOptional(v.boolean()),
+  /** For how long such an address waits for its pod; absent: a day. */
+  keepFor: v.exactOptional(durationField("24h")),
   /** The prefix length of a block. Its default depends on the family and the size of the pool. */
   blockSize: v.exactOptional(v.pipe(v.number(), v.integer("must be a whole number; use a prefix length"))),
   disabled: v.optional(v.boolean(), false),

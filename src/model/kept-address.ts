@@ -15,18 +15,18 @@ import {
   NODE_ATTRIBUTE,
 } from "./ipam-block.ts";
 
-/** For how many seconds it waits; it makes an allocation a kept one. */
+/** For how many seconds it waits, 0 for as long as nobody ends it; it makes an allocation a kept one. */
 export const KEPT_ATTRIBUTE = "kept";
 /** The container that uses it; absent while it waits. */
 export const CONTAINER_ATTRIBUTE = "containerID";
 /** What owns the pod: `StatefulSet/db`. Absent if nothing does. */
-const OWNER_ATTRIBUTE = "owner";
+export const OWNER_ATTRIBUTE = "owner";
 /** While it waits, the node where it was used last. */
 const LAST_NODE_ATTRIBUTE = "lastNode";
 const POD_ATTRIBUTE = "pod";
 const TIMESTAMP_ATTRIBUTE = "timestamp";
 
-const USUAL_KEEP_SECONDS = 24 * 60 * 60;
+export const USUAL_KEEP_SECONDS = 24 * 60 * 60;
 
 /** Whom an address is kept for. In one network; the interfaces of a container are told apart by their names. */
 export interface KeepIdentity {
@@ -98,9 +98,10 @@ export function isKeptInUse(attribute: BlockAttribute | undefined): boolean {
   return isKept(attribute) && attribute?.secondary[CONTAINER_ATTRIBUTE] !== undefined;
 }
 
-/** When a waiting address ends; `undefined` if it does not wait, or the record does not say. */
+/** When a waiting address ends by itself; `undefined` if it never does, or the record does not say. */
 export function endOfKeeping({ since, keepForSeconds, user }: KeptAddress): Date | undefined {
-  return user !== undefined || since === undefined ? undefined : new Date(since.getTime() + keepForSeconds * 1000);
+  if (user !== undefined || since === undefined || keepForSeconds === 0) return undefined;
+  return new Date(since.getTime() + keepForSeconds * 1000);
 }
 
 /** What becomes of a kept address when its container no longer uses it. */

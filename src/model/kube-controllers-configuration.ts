@@ -1,7 +1,7 @@
 /** KubeControllersConfiguration: which controllers run, and their settings. There is one, `default`. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
-import { durationField } from "./duration.ts";
+import { durationField } from "./duration-field.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
 /** The sections of `spec.controllers`. Only controllers with a section run, once there is any. */

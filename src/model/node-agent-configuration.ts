@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import { identity, PRODUCT_API } from "../identity.ts";
 import { ipv4DetectionField, ipv6DetectionField } from "./address-detection.ts";
-import { durationField } from "./duration.ts";
+import { durationField } from "./duration-field.ts";
 import { interfacePrefixField } from "./interface-prefix.ts";
 import { PROBE_PORT } from "./probe-port.ts";
 import type { Problem } from "./problem.ts";

@@ -2,7 +2,9 @@
 import { type Address, parseAddress, unmapAddress } from "../ip/address.ts";
 import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
+import { isDuration, wholeSecondsOf } from "./duration.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
+import { USUAL_KEEP_SECONDS } from "./kept-address.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "./machine-annotation.ts";
 import { type PoolAnnouncing, poolAnnouncing } from "./pool-announcement.ts";
 import { whyPoolUnusable } from "./pool-checks.ts";
@@ -53,11 +55,17 @@ export function readStoredPool(text: string, key: string): StoredPool {
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     ...(namespaceSelector.trim() === "" ? {} : { namespaceSelector }),
+    ...(spec.flag("keepAddresses", false) ? { keepForSeconds: keepForSeconds(spec.text("keepFor", "")) } : {}),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
     ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
     announcing: poolAnnouncing({ ...modes, disableBGPExport: spec.flag("disableBGPExport", false) }),
     unusable: whyPoolUnusable(cidr, { ...modes, blockSize }),
   };
+}
+
+/** Nothing is refused because of how long an address waits afterwards. */
+function keepForSeconds(text: string): number {
+  return isDuration(text) ? wholeSecondsOf(text) : USUAL_KEEP_SECONDS;
 }
 
 export interface StoredNode {

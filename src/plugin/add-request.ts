@@ -4,6 +4,7 @@ import type { AddCall } from "../cni/call.ts";
 import type { CniDns, CniRoute } from "../cni/result.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { Address } from "../ip/address.ts";
+import type { KeptUse } from "../ipam/request.ts";
 import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import type { Found } from "./sandbox.ts";
@@ -33,6 +34,8 @@ export interface IpamResult {
   readonly dns: CniDns;
   /** All pools; absent with another IPAM plugin, which has no pools. */
   readonly pools?: readonly NatPool[];
+  /** For undoing it, if the addresses are kept for an identity. */
+  readonly kept?: KeptUse;
 }
 
 export interface Registered extends IpamResult {

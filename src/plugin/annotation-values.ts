@@ -10,6 +10,7 @@ import {
   prefixAround,
   prefixContains,
 } from "../ip/prefix.ts";
+import { isDuration, wholeSecondsOf } from "../model/duration.ts";
 import { LONGEST_NAME } from "../model/longest-name.ts";
 import { parseJson } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
@@ -109,6 +110,17 @@ export function decodeMac(text: string): Decoded<Uint8Array> {
   if (mac === undefined) return broken("it is not a MAC address such as 02:42:ac:11:00:02");
   const problem = macProblem(mac);
   return problem === undefined ? { ok: true, value: mac } : broken(problem);
+}
+
+/** Nothing else is taken for one of the two. */
+export function decodeFlag(text: string): Decoded<boolean> {
+  if (text === "true" || text === "false") return { ok: true, value: text === "true" };
+  return broken('it is neither "true" nor "false"');
+}
+
+export function decodeSeconds(text: string): Decoded<number> {
+  if (isDuration(text)) return { ok: true, value: wholeSecondsOf(text) };
+  return broken('it is not a duration such as "72h" or "30m"; "0s" is no limit');
 }
 
 /** A JSON array of at least one string. */

@@ -9,6 +9,7 @@ import {
   type AnnotatedPod,
   type AnnotationLimits,
   type AnnotationName,
+  type AnnotationRequests,
   annotationKey,
   annotationRequests,
   uselessAnnotations,
@@ -57,6 +58,23 @@ describe("annotationRequests()", () => {
     expect(floatingAddresses?.value.map(formatAddress)).toEqual(["192.0.2.8", "192.0.2.9"]);
     expect(mac?.value).toEqual(Uint8Array.of(0x02, 0x42, 0xac, 0x11, 0, 2));
     expect(requests({ ipAddrsNoIpam: '["10.0.0.5"]' }).addressesWithoutIpam?.value).toEqual([address("10.0.0.5")]);
+  });
+
+  test("keeps addresses as the pod says, else its namespace, and refuses any other word", () => {
+    const asked = ({ keepAddresses, keepForSeconds }: AnnotationRequests) => [
+      keepAddresses?.value,
+      keepForSeconds?.value,
+    ];
+
+    expect(asked(requests({ keepAddresses: "true", keepFor: "1.5h" }))).toEqual([true, 5400]);
+    expect(asked(requests({ keepAddresses: "false" }, { keepAddresses: "true", keepFor: "0s" }))).toEqual([false, 0]);
+    expect(asked(requests({}, { keepAddresses: "true" }))).toEqual([true, undefined]);
+    for (const wrong of ["True", "yes", '["true"]', ""]) {
+      expect(() => requests({ keepAddresses: wrong })).toThrow('neither "true" nor "false"');
+    }
+    for (const wrong of ["1d", "-1h", "soon", ""]) {
+      expect(() => requests({ keepFor: wrong })).toThrow("not a duration");
+    }
   });
 
   test("uses the namespace's pools if the pod has no such annotation, each family on its own", () => {

@@ -20,11 +20,13 @@ import {
   type Decoded,
   decodeAddresses,
   decodeFamilies,
+  decodeFlag,
   decodeListName,
   decodeMac,
   decodePodAddresses,
   decodePools,
   decodePrefixes,
+  decodeSeconds,
 } from "./annotation-values.ts";
 
 export interface AnnotationRow {
@@ -76,6 +78,22 @@ export const ANNOTATIONS = {
     example: "web",
     effect:
       "The pod gets the first free address of each family of this list, and no others: for pods of a Deployment, whose names change",
+    needs: "own IPAM",
+  },
+  keepAddresses: {
+    on: "pod or namespace",
+    value: "`true` or `false`, not in a list",
+    example: '"true"',
+    effect:
+      "The pod gets its addresses back when it is deleted and created again, on any node ([addresses that stay](ipam.md#addresses-that-stay)): pods of a StatefulSet, pods without an owner, and virtual machines. Takes precedence over `keepAddresses` of the pool",
+    needs: "own IPAM",
+  },
+  keepFor: {
+    on: "pod or namespace",
+    value: "a duration, not in a list",
+    example: "72h",
+    effect:
+      "How long kept addresses wait for the pod (default: `keepFor` of the pool, else 24h); `0s`: until they are released. Read at each ADD",
     needs: "own IPAM",
   },
   ipAddrsNoIpam: {
@@ -149,6 +167,8 @@ export interface AnnotationRequests {
   /** The name of an IPAddressList. */
   readonly list?: Annotated<string>;
   readonly addressesWithoutIpam?: Annotated<readonly Address[]>;
+  readonly keepAddresses?: Annotated<boolean>;
+  readonly keepForSeconds?: Annotated<number>;
   readonly floatingAddresses?: Annotated<readonly Address[]>;
   readonly mac?: Annotated<Uint8Array>;
   /** Sources beside the pod's own addresses. */
@@ -167,6 +187,8 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
   const list = decoded(pod, "ipAddrsFrom", decodeListName);
   const addressesWithoutIpam = decoded(pod, "ipAddrsNoIpam", decodePodAddresses);
   requireFamilies(pod, families);
+  const keepAddresses = decoded(pod, "keepAddresses", decodeFlag);
+  const keepForSeconds = decoded(pod, "keepFor", decodeSeconds);
   const floatingAddresses = decoded(pod, "floatingIPs", (text) => atMost(most, decodeAddresses(text)));
   const mac = decoded(pod, "hwAddr", decodeMac);
   const sourcePrefixes = decoded(pod, "allowedSourcePrefixes", (text) => atMost(most, decodePrefixes(text)));
@@ -176,6 +198,8 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
     ...(addresses && { addresses }),
     ...(list && { list }),
     ...(addressesWithoutIpam && { addressesWithoutIpam }),
+    ...(keepAddresses && { keepAddresses }),
+    ...(keepForSeconds && { keepForSeconds }),
     ...(floatingAddresses && { floatingAddresses }),
     ...(mac && { mac }),
     ...(sourcePrefixes && { sourcePrefixes }),

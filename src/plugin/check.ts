@@ -14,6 +14,7 @@ import type { Link } from "../linux/rtnetlink/link.ts";
 import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
 import { quoted } from "../quote.ts";
 import { expectedWiring } from "./expected-wiring.ts";
+import { keptUseOf } from "./kept-identity.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { requestedMac } from "./requested-mac.ts";
 import { resultMac } from "./result-mac.ts";
@@ -124,7 +125,8 @@ async function reservationDifferences(
     return [];
   }
   const wanted = addresses.map(formatAddress);
-  const held = await (await session.allocator()).held(heldRequest(workload, wanted));
+  const kept = keptUseOf(workload, { results: wanted, hadLink: true });
+  const held = await (await session.allocator()).held({ ...heldRequest(workload, wanted), kept });
   const names = held.map(({ address }) => formatAddress(address));
   return wanted
     .filter((address) => !names.includes(address))

@@ -7,11 +7,20 @@ import type { KubeAccess } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { orchestratorNodeNames } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
 import type { Family } from "../ip/address.ts";
 import { annotationsOfNamespace, labelsOfNamespace, namespaceWarning, readPodAndNamespace } from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
+import { ownerOfPod, ownerText, type PodOwner } from "../model/pod-owner.ts";
 import { mostRecordedValues } from "../model/recorded-annotations.ts";
-import { type AnnotatedPod, type AnnotationRequests, annotationRequests, uselessAnnotations } from "./annotations.ts";
+import {
+  type AnnotatedPod,
+  type AnnotationRequests,
+  annotationKey,
+  annotationRequests,
+  uselessAnnotations,
+} from "./annotations.ts";
+import { hasLastingName } from "./kept-identity.ts";
 import { requireSamePod, type WantedPod } from "./pod-identity.ts";
 import type { Session } from "./session.ts";
 
@@ -24,6 +33,8 @@ export interface PodOfCall {
 
 export interface PodFacts {
   readonly requests: AnnotationRequests;
+  /** What made the pod; absent if nothing did, or if that is not known. */
+  readonly owner?: PodOwner;
   /** Labels of the pod's namespace; absent: not known. */
   readonly namespaceLabels?: Readonly<Record<string, string>>;
   /** What the pod's endpoint gets from it, if the policy of the orchestrator is used. */
@@ -59,10 +70,13 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
     mostRecordedValues: mostRecordedValues(settings.kind),
   });
   for (const message of unusedPools(requests, config.ipam)) log.warning(message);
+  const owner = ownerOfPod(found.metadata);
+  for (const message of unkept(annotated, { requests, owner })) log.warning(message);
   const namespaceLabels = labelsOfNamespace(namespace);
   return {
     requests,
     ...(namespaceLabels === undefined ? {} : { namespaceLabels }),
+    ...(owner === undefined ? {} : { owner }),
     pod: found.text,
     ...(config.policyType === undefined ? {} : { endpoint: podEndpointOf(found) }),
   };
@@ -94,4 +108,21 @@ function unusedPools({ pools, families }: AnnotationRequests, ipam: NetworkConfi
     const place = pools[family]?.place;
     return place === undefined || isAssigned(family) ? [] : `${place} has no effect: ${reason(family)}`;
   });
+}
+
+/** A namespace with the annotation may have pods of all kinds: only the pod's own is an error of its author. */
+function unkept(
+  pod: AnnotatedPod,
+  { requests, owner }: { readonly requests: AnnotationRequests; readonly owner: PodOwner | undefined },
+): readonly string[] {
+  const { keepAddresses, addressesWithoutIpam } = requests;
+  if (pod.annotations[annotationKey("keepAddresses")] !== "true" || keepAddresses === undefined) return [];
+  if (addressesWithoutIpam !== undefined) {
+    return [`${keepAddresses.place} has no effect: ${addressesWithoutIpam.place} by-passes IPAM`];
+  }
+  if (owner === undefined || hasLastingName(owner)) return [];
+  const remedy = "for fixed addresses of such pods, list them in an IPAddressList and name it in ";
+  return [
+    `${keepAddresses.place} has no effect: it is a pod of ${ownerText(owner)}, and its name never comes again; ${remedy}"${identity.annotationPrefix}ipAddrsFrom"`,
+  ];
 }

@@ -23,5 +23,5 @@ export async function registerAttachment(request: AddRequest, session: Session):
     return registerWithDelegate(request, session);
   }
   const registered = await registerWithOwnIpam(request, session);
-  return { ...registered, undo: () => undoRegistration(workload, session) };
+  return { ...registered, undo: () => undoRegistration(workload, session, registered.kept) };
 }

@@ -7,17 +7,19 @@
 import { EMPTY_RESULT } from "../cni/result.ts";
 import type { Change, Entry, Wanted } from "../datastore/datastore.ts";
 import { identity } from "../identity.ts";
-import { type Address, parseAddress } from "../ip/address.ts";
+import { type Address, formatAddress, parseAddress } from "../ip/address.ts";
 import { releaseFields } from "../ipam/allocator.ts";
+import { KeptInUse } from "../ipam/assign/kept-address.ts";
 import { assignedRequest, assignRequest, type ReleaseEvidence, releaseRequest } from "../ipam/attachment.ts";
 import { readyForAssigning, readyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
-import { assignmentFields, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
+import { assignmentFields, type KeptUse, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
 import { thisMachine } from "../ipam/session.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
 import { annotatedRequests } from "./annotated-requests.ts";
 import { type EndpointSources, endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
+import { keepRequestOf, keptUseOf, undoOfKept } from "./kept-identity.ts";
 import { logAnnouncements } from "./log-announcements.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import type { Session } from "./session.ts";
@@ -34,25 +36,32 @@ export async function registerWithOwnIpam(
   const onLink = found.kind === "own-links" ? found.addresses : [];
   const annotated = annotatedRequests(podFacts.requests);
   const { namespaceLabels } = podFacts;
+  const keep = keepRequestOf(workload, podFacts);
   const request = assignRequest(workload, {
     ...{ ipam, args, requested, annotated, onLink, ...thisMachine(session) },
     ...(namespaceLabels === undefined ? {} : { namespaceLabels }),
+    ...(keep === undefined ? {} : { keep }),
   });
   const renewsHeld = found.kind === "nothing";
   const requireOwner = ownerGuard(workload);
-  const assignment = await allocator.assign(
-    { ...request, renewsHeld },
-    {
-      wanted: wantedRecords(workload, session, podFacts),
-      check: ([cluster]) => void readyForAssigning(cluster, session),
-      changes: (answers, planned) => {
-        requireContainer();
-        requireOwner(answers[1]?.[0]);
-        const addresses = planned.addresses.map(({ address }) => address);
-        return recordChanges({ workload, podFacts, addresses }, answers, session);
+  const assign = () =>
+    allocator.assign(
+      { ...request, renewsHeld },
+      {
+        wanted: wantedRecords(workload, session, podFacts),
+        check: ([cluster]) => void readyForAssigning(cluster, session),
+        changes: (answers, planned) => {
+          requireContainer();
+          requireOwner(answers[1]?.[0]);
+          const addresses = planned.addresses.map(({ address }) => address);
+          return recordChanges({ workload, podFacts, addresses }, answers, session);
+        },
       },
-    },
-  );
+    );
+  const assignment = await assign().catch(async (failure: unknown) => {
+    if (failure instanceof KeptInUse && (await hasEnded(failure, session))) return assign();
+    throw failure;
+  });
   const { addresses, pools } = assignment;
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
   if (renamed.length > 0) await removeEndpointOfFormerNode(workload, session, renamed);
@@ -60,7 +69,18 @@ export async function registerWithOwnIpam(
   logAnnouncements(podFacts.requests, pools, session);
   session.note(assignmentFields(assignment));
   const { routes, dns } = EMPTY_RESULT;
-  return { addresses: addresses.map(({ address }) => address), routes, dns, pools };
+  const kept = undoOfKept(workload, assignment);
+  return {
+    ...{ addresses: addresses.map(({ address }) => address), routes, dns, pools },
+    ...(kept === undefined ? {} : { kept }),
+  };
+}
+
+/** Rarely needed, and loaded only then. */
+async function hasEnded(failure: KeptInUse, session: Session): Promise<boolean> {
+  if (failure.uses.some(({ node }) => node !== session.node)) return false;
+  const { endFormerUse } = await import("./end-former-use.ts");
+  return endFormerUse(failure, session);
 }
 
 /** Throws if the endpoint could not be recorded, before another plugin assigns addresses. */
@@ -108,15 +128,23 @@ interface Removed {
 export function unregister(workload: Workload, session: Session, evidence: ReleaseEvidence): Promise<Removed> {
   const isDelegated = session.config.ipam.type !== identity.ipamType;
   const delegated = isDelegated && evidence.hadLink ? evidence.results : [];
-  return release(releaseRequest(workload, evidence), workload, {
+  const kept = { ...keptUseOf(workload, evidence), ending: noteKept(session) };
+  const request = isDelegated ? releaseRequest(workload, evidence) : { ...releaseRequest(workload, evidence), kept };
+  return release(request, workload, {
     session,
     delegated: delegated.flatMap((text) => parseAddress(text) ?? []),
   });
 }
 
+/** For the log: they stay with the pod. */
+function noteKept(session: Session) {
+  return (addresses: readonly Address[]) => session.note({ kept: addresses.map(formatAddress) });
+}
+
 /** After a failed ADD: releases the addresses it assigned, but no older ones, and removes the endpoint. */
-export async function undoRegistration(workload: Workload, session: Session): Promise<void> {
-  await release(assignedRequest(workload), workload, { session, delegated: [] });
+export async function undoRegistration(workload: Workload, session: Session, kept?: KeptUse): Promise<void> {
+  const request = assignedRequest(workload);
+  await release(kept === undefined ? request : { ...request, kept }, workload, { session, delegated: [] });
 }
 
 /** In one commit. `delegated`: addresses of this host's link that another IPAM plugin had assigned. */

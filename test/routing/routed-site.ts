@@ -9,6 +9,7 @@ import { type NetworkNode, type NodeName, openRoutedNetwork, type RoutedNetwork 
 import { POD_NAMESPACE, type RouterDatastore } from "./router-datastore.ts";
 
 export interface RoutedPod extends Place {
+  readonly podName: string;
   readonly node: NetworkNode;
   readonly containerId: string;
 }
@@ -26,8 +27,8 @@ export interface RoutedSite<Datastore extends RouterDatastore = RouterDatastore>
   admin(words: string, stdin?: string): Promise<string>;
   /** Creates the resources, or replaces them. */
   apply(...resources: readonly object[]): Promise<void>;
-  /** Runs ADD; the pod listens on port 80. `name`: `node-1/a`. */
-  addPod(name: `${NodeName}/${string}`, more?: Readonly<Record<string, unknown>>): Promise<RoutedPod>;
+  /** Runs ADD; the pod listens on port 80. `name`: `node-1/a`. `podName`: a pod that may have been on another node. */
+  addPod(name: `${NodeName}/${string}`, more?: { readonly podName?: string }): Promise<RoutedPod>;
   /** Runs DEL. */
   removePod(pod: RoutedPod): Promise<void>;
 }
@@ -60,10 +61,11 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
     agents.set(name, agent);
     return agent;
   };
-  const call = async (command: "ADD" | "DEL", { node, containerId, inner, name }: PodCall): Promise<Finished> => {
+  const call = async (command: "ADD" | "DEL", pod: PodCall): Promise<Finished> => {
+    const { node, containerId, inner, name } = pod;
     const environment = {
       ...{ CNI_COMMAND: command, CNI_CONTAINERID: containerId, CNI_NETNS: inner, CNI_IFNAME: "eth0" },
-      CNI_ARGS: `K8S_POD_NAMESPACE=${POD_NAMESPACE};K8S_POD_NAME=${podName(name)}`,
+      CNI_ARGS: `K8S_POD_NAMESPACE=${POD_NAMESPACE};K8S_POD_NAME=${pod.podName}`,
       CNI_PATH: "/opt/cni/bin",
     };
     const stdin = JSON.stringify(configOf(node.name, datastore));
@@ -108,20 +110,21 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
     startAgent,
     admin,
     apply,
-    async addPod(name) {
+    async addPod(name, { podName: ownName = podName(name) } = {}) {
       containers += 1;
       const container = `container ${containers}`;
       const [nodeName, own = ""] = name.split("/") as [NodeName, string];
       const node = network.node(nodeName);
       const inner = `/run/netns/vt-${own}`;
-      await datastore.addPod?.(podName(name), nodeName);
+      await datastore.addPod?.(ownName, nodeName);
       await node.host.must(["sh", "-ec", `ip netns add vt-${own}; ip -n vt-${own} link set lo up`]);
       const containerId = new Bun.CryptoHasher("sha256").update(`${node.host.name} ${container}`).digest("hex");
-      const { stdout } = await call("ADD", { node, containerId, inner, name });
+      const place = { node, containerId, inner, name, podName: ownName };
+      const { stdout } = await call("ADD", place);
       const { ips } = JSON.parse(stdout) as { readonly ips: readonly { readonly address: string }[] };
       const [ipv4 = "", ipv6 = ""] = ips.map(({ address }) => address.split("/")[0] ?? "");
-      const netns = node.host.view(inner);
-      const pod: RoutedPod = { name, node, host: node.host, inner, netns, containerId, addresses: [ipv4, ipv6] };
+      const { host } = node;
+      const pod: RoutedPod = { ...place, host, netns: host.view(inner), addresses: [ipv4, ipv6] };
       servers.set(pod, servePlace(pod));
       return pod;
     },
@@ -153,7 +156,7 @@ function podName(name: string): string {
   return name.replace("/", "-");
 }
 
-type PodCall = Pick<RoutedPod, "node" | "containerId" | "inner" | "name">;
+type PodCall = Pick<RoutedPod, "node" | "containerId" | "inner" | "name" | "podName">;
 
 function configOf(node: NodeName, { config }: RouterDatastore) {
   return {

@@ -48,6 +48,8 @@ export interface TakeChoice {
   readonly formerNode?: string;
   /** The owner had the address already, for this node. */
   readonly wasHeld?: true;
+  /** It waited for the identity that it is kept for. */
+  readonly waited?: true;
 }
 
 /** In this order, with the handle counted up before the address is taken. */

@@ -11,7 +11,7 @@ import { addressAt } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToTake } from "../handle.ts";
 import { requireOwnNode } from "../node-machine.ts";
-import { choosePools, namespaceReasons, type PoolCriteria } from "../pools.ts";
+import { choosePools, namespaceReasons, type Pool, type PoolCriteria } from "../pools.ts";
 import type { AddressRequest, AssignedAddress, Assignment, AssignRequest } from "../request.ts";
 import { View } from "../view.ts";
 import { fromAffineBlocks, fromReadBlocks } from "./affine-block.ts";
@@ -19,6 +19,15 @@ import { byBorrowing, fromAnyBlock } from "./borrowed-block.ts";
 import type { Choice, Search } from "./choice.ts";
 import { givenAddress } from "./given-address.ts";
 import { heldAddress } from "./held-address.ts";
+import {
+  holdsKept,
+  type KeepingRequest,
+  keepAttributes,
+  keepingRequest,
+  keptAddress,
+  poolAt,
+  requireUnused,
+} from "./kept-address.ts";
 import { type ListedRequest, listedAddress, listGuards, requestsOfList } from "./listed-address.ts";
 import { fromNewBlock } from "./new-block.ts";
 import { staleAffinityChanges, unreadDeselected } from "./stale-affinity.ts";
@@ -41,15 +50,48 @@ export interface AssignMeans {
 
 export function decideAssign(request: AssignRequest, facts: Facts, means: AssignMeans): Decision<AssignOutcome> {
   const view = new View(facts, request.node);
-  const { node, machineIdentity } = request;
+  const { node, machineIdentity, keep } = request;
   if (machineIdentity !== undefined && view.knowsNode())
     requireOwnNode(view.registeredNode(), { node, machineIdentity });
+  return keep === undefined
+    ? decideFor(request, view, means)
+    : decideKeeping(keepingRequest(request, keep), request, { view, means });
+}
+
+/** An attachment that has addresses already keeps them as they are recorded. */
+function decideKeeping(
+  keeping: KeepingRequest,
+  { keep: _, ...ordinary }: AssignRequest,
+  { view, means }: { readonly view: View; readonly means: AssignMeans },
+): Decision<AssignOutcome> {
+  const isAlways = keeping.keep.when === "always";
+  if (!isAlways && !view.pools().some(({ keepForSeconds }) => keepForSeconds !== undefined)) {
+    return decideFor(ordinary, view, means);
+  }
+  const unread = view.unreadHandles([ordinary.handle, keeping.handle]);
+  if (unread.length > 0) return { kind: "read", wanted: unread };
+  if (view.handle(ordinary.handle) !== undefined) {
+    const before = decideFor(ordinary, view, means);
+    if (before.kind === "read" || before.outcome.addresses.some(({ held }) => held)) return before;
+  }
+  const holds = holdsKept(view, keeping);
+  if (typeof holds !== "boolean") return { kind: "read", wanted: holds };
+  if (isAlways || holds) return decideFor(keeping, view, means);
+  const decision = decideFor(ordinary, view, means);
+  if (decision.kind === "read") return decision;
+  const isKept = decision.outcome.addresses.some(({ address }) => poolAt(view, address)?.keepForSeconds !== undefined);
+  return isKept ? decideFor(keeping, view, means) : decision;
+}
+
+/** `request.keep`: the addresses are kept. */
+function decideFor(request: AssignRequest, view: View, means: AssignMeans): Decision<AssignOutcome> {
+  if (isKeeping(request)) requireUnused(view, request);
   const addressRequests = request.addressRequests.flatMap((each): readonly OneRequest[] =>
     each.kind === "listed" ? requestsOfList(each, view.addressList(each.list)) : [each],
   );
   requireOnePerFamily(addressRequests);
   const choices = addressRequests.map((addressRequest) =>
-    choose(addressRequest, openSearch(addressRequest, { view, request, ...means })),
+    chooseAndKeep(addressRequest, openSearch(addressRequest, { view, request, ...means })),
   );
 
   const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));
@@ -58,7 +100,7 @@ export function decideAssign(request: AssignRequest, facts: Facts, means: Assign
   return {
     kind: "commit",
     changes: changesOf(made, view, { request, guards: listGuards(addressRequests), ...means }),
-    outcome: outcomeOf(made, view, addressRequests),
+    outcome: outcomeOf(made, view, { request, addressRequests }),
   };
 }
 
@@ -66,6 +108,23 @@ type Made = Exclude<Choice, { kind: "read" }>;
 
 /** For one address. */
 type OneRequest = Exclude<AddressRequest, { kind: "listed" }> | ListedRequest;
+
+function isKeeping(request: AssignRequest): request is KeepingRequest {
+  return request.keep !== undefined;
+}
+
+/** How long an address is kept is recorded with it, and its pool may say so. */
+function chooseAndKeep(addressRequest: OneRequest, search: Search): Choice {
+  const { request, view, now } = search;
+  if (!isKeeping(request)) return choose(addressRequest, search);
+  const ofPool = (pool: Pool | undefined): Choice => {
+    const kept = { ...search, attributes: attributesFor(request, now, keepAttributes(request.keep, pool)) };
+    return keptAddress(kept, addressRequest, request) ?? choose(addressRequest, kept);
+  };
+  const choice = ofPool(undefined);
+  if (choice.kind !== "take") return choice;
+  return ofPool(poolAt(view, addressAt(choice.taken.block, choice.taken.ordinal)));
+}
 
 function choose(addressRequest: OneRequest, search: Search): Choice {
   if (addressRequest.kind === "given") return givenAddress(search, addressRequest);
@@ -117,7 +176,11 @@ function withPools(search: Search, addressRequest: Extract<AddressRequest, { kin
   return { ...search, pools: choosePools(view.pools(), criteria), passedOver };
 }
 
-function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
+function attributesFor(
+  request: AssignRequest,
+  now: Date,
+  further: Readonly<Record<string, string>> = {},
+): BlockAttribute {
   return {
     handleId: request.handle,
     secondary: {
@@ -126,6 +189,7 @@ function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
       timestamp: now.toISOString(),
       ...(request.network === undefined ? {} : { [NETWORK_ATTRIBUTE]: request.network }),
       ...(request.interface === undefined ? {} : { [INTERFACE_ATTRIBUTE]: request.interface }),
+      ...further,
     },
   };
 }
@@ -164,7 +228,11 @@ function keysOf(changes: readonly OrderedChange[]): ReadonlySet<string> {
   return new Set(changes.map((change) => change.key));
 }
 
-function outcomeOf(made: readonly Made[], view: View, addressRequests: readonly OneRequest[]): AssignOutcome {
+function outcomeOf(
+  made: readonly Made[],
+  view: View,
+  { request, addressRequests }: { readonly request: AssignRequest; readonly addressRequests: readonly OneRequest[] },
+): AssignOutcome {
   const pools = view.pools();
   const addresses = made.map((choice, index): AssignedAddress => {
     const { block, ordinal } = choice.kind === "take" ? choice.taken : choice;
@@ -176,18 +244,26 @@ function outcomeOf(made: readonly Made[], view: View, addressRequests: readonly 
       ...(pool === undefined ? {} : { pool }),
       given: addressRequests[index]?.kind !== "automatic",
       held: choice.kind === "held" || choice.wasHeld === true,
+      ...keptField(choice, request),
       ...(choice.kind === "take" && choice.formerNode !== undefined ? { formerNode: choice.formerNode } : {}),
     };
   });
   const blocks = made.map((choice) => (choice.kind === "take" ? choice.taken.block : choice.block));
   const unreadablePools = view.unreadablePools();
   return {
+    handle: request.handle,
     addresses,
     pools,
     unreadablePools,
     blocks,
     nodeRegistered: !view.knowsNode() || view.nodeLabels() !== undefined,
   };
+}
+
+function keptField(choice: Made, request: AssignRequest): Pick<AssignedAddress, "kept"> {
+  if (!isKeeping(request)) return {};
+  const isNew = choice.kind === "take" && choice.wasHeld === undefined && choice.waited === undefined;
+  return { kept: isNew && choice.formerNode === undefined ? "from now on" : "again" };
 }
 
 function familyOf(addressRequest: OneRequest): Family {

@@ -12,6 +12,7 @@ import { blockOf } from "../../ip/block.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute, Release } from "../../model/ipam-block.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
+import { isWaiting } from "../../model/kept-address.ts";
 import { quoted } from "../../quote.ts";
 import { addressAt, assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
 import { type Pool, poolHolding } from "../pools.ts";
@@ -158,6 +159,7 @@ function restOf({ attributes, now }: Search, release: Release | undefined, coold
 
 function takenBy(owner: BlockAttribute | undefined): Unavailable {
   const { pod, namespace, container, node } = owner?.secondary ?? {};
+  const isKept = isWaiting(owner);
   const who = [
     container === undefined ? [] : `container ${quoted(container)}`,
     `handle ${quoted(owner?.handleId ?? "unknown")}`,
@@ -167,7 +169,7 @@ function takenBy(owner: BlockAttribute | undefined): Unavailable {
   return {
     kind: "unavailable",
     error: "address-taken",
-    reason: `it is taken by ${who.join(", ")}`,
+    reason: `it is ${isKept ? "kept for" : "taken by"} ${who.join(", ")}`,
     ...(owner === undefined ? {} : { owner }),
   };
 }

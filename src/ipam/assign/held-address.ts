@@ -9,7 +9,7 @@ import { NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { addressAt, assignOrdinal, attributesOf, ordinalsOf, releaseOrdinals } from "../block.ts";
 import type { AssignRequest } from "../request.ts";
 import type { KnownBlock } from "../view.ts";
-import { type Choice, type Search, takeFrom } from "./choice.ts";
+import { type Choice, type Search, type TakeChoice, takeFrom } from "./choice.ts";
 
 export function heldAddress(search: Search): Choice | undefined {
   const { view, request, family } = search;
@@ -36,10 +36,14 @@ export function keepAddress(search: Search, known: KnownBlock, ordinal: number):
   const isOtherNode = formerNode !== undefined && formerNode !== request.node;
   const isRenewed = request.renewsHeld === true && attributes?.handleId === request.handle;
   const isRecordedAgain = isOtherNode || isRenewed;
-  const again = isRecordedAgain
-    ? assignOrdinal(releaseOrdinals(block, [ordinal], search.now, "for good"), ordinal, search.attributes)
-    : undefined;
-  if (again === undefined) return { kind: "held", block, ordinal };
-  const choice = takeFrom(search, known, again);
+  const choice = isRecordedAgain ? recordAgain(search, known, ordinal) : undefined;
+  if (choice === undefined) return { kind: "held", block, ordinal };
   return isOtherNode ? { ...choice, formerNode } : { ...choice, wasHeld: true };
+}
+
+/** As assigned now, by this request. */
+export function recordAgain(search: Search, known: KnownBlock, ordinal: number): TakeChoice | undefined {
+  const freed = releaseOrdinals(known.block, [ordinal], search.now, "for good");
+  const again = assignOrdinal(freed, ordinal, search.attributes);
+  return again && takeFrom(search, known, again);
 }

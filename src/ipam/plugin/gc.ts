@@ -11,6 +11,7 @@ import type { GcCall } from "../../cni/call.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
 import type { Address } from "../../ip/address.ts";
 import { type BlockAttribute, INTERFACE_ATTRIBUTE, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { keptOf } from "../../model/kept-address.ts";
 import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 import { addressAt, attributesOf } from "../block.ts";
 import { readyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
@@ -98,11 +99,20 @@ export function leakedAddresses(block: IPAMBlock, keep: Keepers): readonly Guard
   return [...block.allocations.keys()].flatMap((ordinal): GuardedAddress[] => {
     const attributes = attributesOf(block, ordinal);
     const handle = attributes?.handleId;
-    if (!attributes || handle === undefined || !isOurs(attributes, handle, keep)) return [];
-    if (keep.isKept(handle.slice(keep.network.length + 1), attributes.secondary[INTERFACE_ATTRIBUTE])) return [];
+    if (!attributes || handle === undefined) return [];
+    const containerId = containerOf(attributes, handle, keep);
+    if (containerId === undefined || keep.isKept(containerId, attributes.secondary[INTERFACE_ATTRIBUTE])) return [];
     const sequenceNumber = block.sequenceNumberForAllocation[ordinal];
     return [guarded({ address: addressAt(block, ordinal), handle, sequenceNumber })];
   });
+}
+
+/** `undefined` if the address is not of this network and node, or if no container uses it. */
+function containerOf(attributes: BlockAttribute, handle: string, keep: Keepers): string | undefined {
+  const kept = keptOf(attributes);
+  if (kept === undefined) return isOurs(attributes, handle, keep) ? handle.slice(keep.network.length + 1) : undefined;
+  const isOfNetwork = kept.network === keep.network && kept.user?.node === keep.node;
+  return isOfNetwork ? kept.user?.containerId : undefined;
 }
 
 /** Network names may contain dots: `a.b.c` may be of network `a` or `a.b`, and only the attribute shows which. */

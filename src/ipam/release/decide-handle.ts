@@ -3,10 +3,13 @@
  * interface of it. Nothing held is success. A handle that names blocks which
  * know nothing of it, left by a crash, goes too.
  */
-import type { Decision } from "../../datastore/datastore.ts";
-import type { Address } from "../../ip/address.ts";
+import type { Decision, Wanted } from "../../datastore/datastore.ts";
+import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
+import { blockOf } from "../../ip/block.ts";
+import type { Prefix } from "../../ip/prefix.ts";
+import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { isWaiting } from "../../model/kept-address.ts";
+import { CONTAINER_ATTRIBUTE, isKeptInUse, isWaiting, KEPT_ATTRIBUTE } from "../../model/kept-address.ts";
 import {
   addressAt,
   attributesOf,
@@ -18,7 +21,7 @@ import {
 } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToGive } from "../handle.ts";
-import type { ReleaseHandleRequest } from "../request.ts";
+import type { KeptUse, ReleaseHandleRequest } from "../request.ts";
 import { type KnownBlock, View } from "../view.ts";
 import { changeAfterRelease } from "./block-after-release.ts";
 
@@ -30,14 +33,22 @@ export interface ReleaseOutcome {
 
 export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts, now: Date): Decision<ReleaseOutcome> {
   const view = new View(facts, owner.node);
-  const handles = handlesOf(owner);
+  const { kept } = owner;
+  const ofKept = kept?.forGood === undefined || kept.handle === undefined ? [] : [kept.handle];
+  const handles = [...handlesOf(owner), ...ofKept];
   const unread = handles
     .flatMap((handle) => view.handleBlocks(handle))
     .filter((cidr) => view.block(cidr).kind === "unknown");
   if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
 
   const leaving = addressesToRelease(view, owner);
-  const blocks = leaving.map(({ known, ordinals }) => releaseOrdinals(known.block, ordinals, now, owner.how));
+  const further = unreadKept(view, owner, leaving);
+  if (further.length > 0) return { kind: "read", wanted: further };
+  const ending = leaving.flatMap(({ known, ordinals }) =>
+    ordinals.filter((each) => isKeptInUse(attributesOf(known.block, each))).map((each) => addressAt(known.block, each)),
+  );
+  if (ending.length > 0) kept?.ending?.(ending.filter((address) => !isForGood(address, owner)));
+  const blocks = leaving.map((each) => released(each, owner, now));
   return {
     kind: "commit",
     // The blocks first: a store that stops half way leaves a handle that leads back to what is left.
@@ -50,6 +61,66 @@ export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts, n
       blocks,
     },
   };
+}
+
+function usualBlockOf(address: Address): Prefix {
+  return blockOf(address, BLOCK_SIZES[address.family].usual);
+}
+
+/** Addresses that are kept: their own handle leads to them, or the runtime's result; read unless all of that was found. */
+function unreadKept(
+  view: View,
+  { kept, likely = [] }: ReleaseHandleRequest,
+  leaving: readonly Leaving[],
+): readonly Wanted[] {
+  if (kept === undefined) return [];
+  const found = leaving.flatMap(({ known: { block }, ordinals }) => ordinals.map((each) => ({ block, ordinal: each })));
+  const [use] = found.filter(({ block, ordinal }) => isKeptInUse(attributesOf(block, ordinal)));
+  if (use === undefined && found.length > 0) return [];
+  const held = found.map(({ block, ordinal }) => addressAt(block, ordinal));
+  const results = likely.flatMap((text) => parseAddress(text) ?? []);
+  const isComplete = results.length > 0 && results.every((each) => held.some((other) => isSameAddress(other, each)));
+  if (isComplete) return [];
+  const handle = use === undefined ? kept.handle : attributesOf(use.block, use.ordinal)?.handleId;
+  const handles = handle === undefined ? [] : [handle];
+  const unread = view.unreadHandles(handles);
+  const around = unread.length > 0 || handle === undefined ? results.map(usualBlockOf) : [];
+  const blocks = [...handles.flatMap((each) => view.handleBlocks(each)), ...around];
+  return [
+    ...unread,
+    ...blocks.filter((cidr) => view.block(cidr).kind === "unknown").map((cidr) => view.wantedBlock(cidr)),
+  ];
+}
+
+function isForGood(address: Address, { how, kept }: ReleaseHandleRequest): boolean {
+  return how === "for good" || (kept?.forGood?.some((each) => isSameAddress(each, address)) ?? false);
+}
+
+function released({ known: { block }, ordinals }: Leaving, owner: ReleaseHandleRequest, now: Date): IPAMBlock {
+  const [forGood, others] = [true, false].map((isWanted) =>
+    ordinals.filter((each) => isForGood(addressAt(block, each), owner) === isWanted),
+  );
+  return releaseOrdinals(releaseOrdinals(block, others ?? [], now), forGood ?? [], now, "for good");
+}
+
+type HolderOfKept = Owner & Pick<ReleaseHandleRequest, "kept">;
+
+/** With those that are kept, and that its container uses. */
+export function ordinalsHeldBy(block: IPAMBlock, owner: HolderOfKept): readonly number[] {
+  const { kept } = owner;
+  const ordinals = ordinalsOf(block, owner);
+  if (kept === undefined || !block.attributes.some(({ secondary }) => isUsedBy(secondary, kept))) return ordinals;
+  const isOfOwner = (ordinal: number) => {
+    const attribute = attributesOf(block, ordinal);
+    if (attribute?.handleId === undefined || !isUsedBy(attribute.secondary, kept)) return false;
+    // As its own: of the same network and interface, and on this node, or known to be its own.
+    return ordinalsOf(block, { ...owner, handle: attribute.handleId }).includes(ordinal);
+  };
+  return [...new Set([...ordinals, ...block.allocations.keys().filter(isOfOwner)])];
+}
+
+function isUsedBy(secondary: Readonly<Record<string, string>>, { containerId }: KeptUse): boolean {
+  return secondary[KEPT_ATTRIBUTE] !== undefined && secondary[CONTAINER_ATTRIBUTE] === containerId;
 }
 
 interface Leaving {
@@ -65,10 +136,10 @@ function addressesToRelease(view: View, owner: ReleaseHandleRequest): readonly L
 }
 
 /** What waits is released already, unless it is for good. */
-function addressesOf(view: View, owner: Owner, how: ReleaseManner | undefined): readonly Leaving[] {
+function addressesOf(view: View, owner: HolderOfKept, how: ReleaseManner | undefined): readonly Leaving[] {
   const isHeld = ({ block }: KnownBlock, ordinal: number) =>
     how === "for good" || !isWaiting(attributesOf(block, ordinal));
   return [...view.knownBlocks()]
-    .map((known) => ({ known, ordinals: ordinalsOf(known.block, owner).filter((each) => isHeld(known, each)) }))
+    .map((known) => ({ known, ordinals: ordinalsHeldBy(known.block, owner).filter((each) => isHeld(known, each)) }))
     .filter(({ ordinals }) => ordinals.length > 0);
 }

@@ -178,8 +178,13 @@ export async function recountHandle(
   );
 }
 
-export function wantedToRelease(owner: Owner, likely: readonly string[], again: readonly string[]): readonly Wanted[] {
-  const handles = handlesOf(owner).map((handle): Wanted => ({ kind: "key", key: handleKey(handle) }));
+export function wantedToRelease(
+  { kept, ...owner }: Owner & Pick<ReleaseHandleRequest, "kept">,
+  likely: readonly string[],
+  again: readonly string[],
+): readonly Wanted[] {
+  const ofKept = kept?.forGood === undefined || kept.handle === undefined ? [] : [kept.handle];
+  const handles = [...handlesOf(owner), ...ofKept].map((handle): Wanted => ({ kind: "key", key: handleKey(handle) }));
   // The handle says which blocks are needed.
   const blocks = wantedBlocks(likely, again).map((wanted) => ({ ...wanted, optional: true }) as const);
   return [...handles, ...blocks];

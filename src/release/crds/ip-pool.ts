@@ -36,6 +36,9 @@ export const IP_POOL: ReleasedKinds = {
       "spec.nodeSelector": "Selector of the nodes that use the pool",
       "spec.namespaceSelector":
         "Selector, by labels, of the namespaces whose pods use the pool; without it every pod does, and containers without a pod",
+      "spec.keepAddresses":
+        "Whether pods whose names come again (StatefulSets), and named containers, get their addresses of the pool again after they were deleted",
+      "spec.keepFor": "How long a kept address waits for its pod; 0s: until it is released (default: 24h)",
       "spec.blockSize":
         "Prefix length of a block (default: 26 for IPv4, 122 for IPv6, or the whole pool if it is smaller); cannot change",
       "spec.disabled": "Assign no new addresses from the pool",

@@ -1,0 +1,83 @@
+import { describe, expect, test } from "bun:test";
+import { parseAddress } from "../ip/address.ts";
+import { keepHandle } from "../model/kept-address.ts";
+import type { AnnotationRequests } from "./annotations.ts";
+import { keepRequestOf, keptUseOf, undoOfKept } from "./kept-identity.ts";
+import { workloadOf } from "./workload.ts";
+
+const call = { networkName: "pods", containerId: "c1", ifname: "eth0" };
+const pod = workloadOf(call, { podNamespace: "shop", podName: "db-0" }, "n1");
+const container = workloadOf(call, { podName: "web" }, "n1");
+const unnamed = workloadOf(call, {}, "n1");
+const asking = (value: boolean): AnnotationRequests => ({ pools: {}, keepAddresses: { value, place: "here" } });
+const handleOf = (namespace: string, identity: string) => keepHandle({ network: "pods", namespace, identity });
+
+describe("keepRequestOf()", () => {
+  test("a pod that asks for it, by its name, whatever owns it", () => {
+    const owner = { kind: "StatefulSet", name: "db" };
+    expect(keepRequestOf(pod, { requests: asking(true), owner })).toEqual({
+      handle: handleOf("shop", "pod/db-0"),
+      containerId: "c1",
+      when: "always",
+      owner: "StatefulSet/db",
+      title: 'pod "shop/db-0"',
+    });
+    expect(keepRequestOf(pod, { requests: asking(true) })).not.toHaveProperty("owner");
+  });
+
+  test("without a word, as the pool says", () => {
+    expect(keepRequestOf(pod, { requests: { pools: {} } })?.when).toBe("if its pool does");
+    expect(keepRequestOf(pod, { requests: asking(false) })).toBeUndefined();
+  });
+
+  test.each(["Deployment", "ReplicaSet", "ReplicationController", "DaemonSet", "Job", "CronJob"])(
+    "not a pod of a %s: its name never comes again",
+    (kind) => {
+      expect(keepRequestOf(pod, { requests: asking(true), owner: { kind, name: "web" } })).toBeUndefined();
+    },
+  );
+
+  test("a virtual machine by its own name, whatever its pod is called", () => {
+    const owner = { kind: "VirtualMachineInstance", name: "desktop" };
+    expect(keepRequestOf(pod, { requests: asking(true), owner })?.handle).toBe(handleOf("shop", "vm/desktop"));
+  });
+
+  test("a container by its name on its node; one without a name not at all", () => {
+    expect(keepRequestOf(container, { requests: { pools: {} } })).toMatchObject({
+      handle: handleOf("", "container/n1/web"),
+      title: 'container "web"',
+    });
+    expect(keepRequestOf(unnamed, { requests: { pools: {} } })).toBeUndefined();
+  });
+});
+
+describe("keptUseOf()", () => {
+  test("leads to the handle only if the container was attached", () => {
+    const attached = keptUseOf(pod, { results: [], hadLink: true });
+
+    expect(attached).toEqual({ containerId: "c1", handle: handleOf("shop", "pod/db-0") });
+    expect(keptUseOf(pod, { results: ["10.0.0.1"], hadLink: false })).toEqual(attached);
+    expect(keptUseOf(pod, { results: [], hadLink: false })).toEqual({ containerId: "c1" });
+  });
+});
+
+describe("undoOfKept()", () => {
+  test("frees what nobody had before", () => {
+    const [one, two] = ["10.0.0.1", "fd00::1"].map((text) => {
+      const address = parseAddress(text);
+      if (address === undefined) throw new Error(text);
+      return { address, block: { network: address, length: 32 }, given: false, held: false };
+    });
+    if (one === undefined || two === undefined) throw new Error("no address");
+    const kept = undoOfKept(pod, {
+      handle: "keep-1",
+      addresses: [
+        { ...one, kept: "from now on" },
+        { ...two, kept: "again" },
+      ],
+    });
+
+    expect(kept).toEqual({ containerId: "c1", handle: "keep-1", forGood: [one.address] });
+    expect(undoOfKept(pod, { handle: "pods.c1", addresses: [one, two] })).toBeUndefined();
+  });
+});

@@ -1,0 +1,82 @@
+/**
+ * For whom the addresses of an attachment are kept (model/kept-address.ts), and whether.
+ *
+ *   a pod of a VirtualMachineInstance    vm/<name of the machine>: its pods have other names each time
+ *   a pod of a Deployment, Job, …        nobody: its name never comes again
+ *   any other pod                        pod/<name>
+ *   a container without a pod            container/<node>/<name>, if the runtime gives it a name
+ *
+ * Annotation of the pod, else of its namespace, else what the pools say. Pure.
+ */
+import type { ReleaseEvidence } from "../ipam/attachment.ts";
+import type { AssignedAddress, KeepRequest, KeptUse } from "../ipam/request.ts";
+import { keepHandle } from "../model/kept-address.ts";
+import { ownerText, type PodOwner } from "../model/pod-owner.ts";
+import type { AnnotationRequests } from "./annotations.ts";
+import type { Workload } from "./workload.ts";
+
+/** Their pods get a new name each time. */
+const WITH_NEW_NAMES: ReadonlySet<string> = new Set([
+  "ReplicaSet",
+  "Deployment",
+  "ReplicationController",
+  "DaemonSet",
+  "Job",
+  "CronJob",
+]);
+
+const VIRTUAL_MACHINE = "VirtualMachineInstance";
+
+export function hasLastingName(owner: PodOwner | undefined): boolean {
+  return owner === undefined || !WITH_NEW_NAMES.has(owner.kind);
+}
+
+/** For ADD; `undefined`: the addresses belong to the container. */
+export function keepRequestOf(
+  workload: Workload,
+  { requests, owner }: { readonly requests: AnnotationRequests; readonly owner?: PodOwner },
+): KeepRequest | undefined {
+  const { keepAddresses, keepForSeconds } = requests;
+  const handle = handleOf(workload, owner);
+  if (handle === undefined || keepAddresses?.value === false || !hasLastingName(owner)) return undefined;
+  const { pod, namespace, containerName, containerId } = workload;
+  return {
+    handle,
+    containerId,
+    when: keepAddresses?.value === true ? "always" : "if its pool does",
+    ...(keepForSeconds === undefined ? {} : { seconds: keepForSeconds.value }),
+    ...(owner === undefined ? {} : { owner: ownerText(owner) }),
+    title: pod === undefined ? `container "${containerName ?? containerId}"` : `pod "${namespace}/${pod}"`,
+  };
+}
+
+/**
+ * For DEL and CHECK, which do not know the owner of the pod. Without any sign that the container was attached, as when a
+ * DEL is repeated, nothing more is read.
+ */
+export function keptUseOf(workload: Workload, { results, hadLink }: ReleaseEvidence): KeptUse {
+  const handle = hadLink || results.length > 0 ? handleOf(workload, undefined) : undefined;
+  return { containerId: workload.containerId, ...(handle === undefined ? {} : { handle }) };
+}
+
+/** For undoing an ADD: what waited before waits again. */
+export function undoOfKept(
+  { containerId }: Workload,
+  { handle, addresses }: { readonly handle: string; readonly addresses: readonly AssignedAddress[] },
+): KeptUse | undefined {
+  if (!addresses.some(({ kept }) => kept !== undefined)) return undefined;
+  const forGood = addresses.filter(({ kept }) => kept === "from now on").map(({ address }) => address);
+  return { containerId, handle, forGood };
+}
+
+function handleOf(
+  { network, node, namespace, pod, containerName }: Workload,
+  owner: PodOwner | undefined,
+): string | undefined {
+  if (pod !== undefined) {
+    const isMachine = owner?.kind === VIRTUAL_MACHINE;
+    return keepHandle({ network, namespace, identity: isMachine ? `vm/${owner.name}` : `pod/${pod}` });
+  }
+  if (containerName === undefined) return undefined;
+  return keepHandle({ network, namespace: "", identity: `container/${node}/${containerName}` });
+}
