@@ -4,10 +4,11 @@ import { identity } from "../../src/identity.ts";
 import { readBlock } from "../../src/model/ipam-block.ts";
 import { type KeptAddress, keptOf } from "../../src/model/kept-address.ts";
 import { parseKey } from "../../src/model/keys.ts";
-import { setBootTime } from "../support/boot-time.ts";
+import { bootNow, setBootTime } from "../support/boot-time.ts";
 import { hostProblem } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { failureOf, openPluginSite, type PluginSite, type Pod, WITHOUT_NET_ADMIN } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { STORES } from "./stores.ts";
 
@@ -88,14 +89,26 @@ for (const { kind, test } of STORES) {
       await del(second, "node-2");
     });
 
-    test("after a lost DEL the same host gives them to the next container: once it was booted, or has no link any more", async () => {
+    test("after a lost DEL the same host gives them to the next container: once no ADD of the former one can be in progress", async () => {
       const [first, second] = [await site.makePod({ args: DB }), await site.makePod({ args: DB })];
       await becomeOwn();
       const own = await add(first);
-      await site.host.must(["ip", "netns", "delete", first.netnsName]);
+      await lose(first);
       // An ADD might be in progress: its link is not there yet.
       expect(failureOf(await site.call("ADD", second, on("node-1"))).code).toBe(11);
       await ageBlocks();
+
+      expect(await add(second)).toEqual(own);
+      expect((await kept()).map(({ user }) => user?.containerId)).toEqual([second.containerId, second.containerId]);
+      await del(second);
+    });
+
+    test("after a lost DEL and a reboot the same host gives them to the next container at once", async () => {
+      const [first, second] = [await site.makePod({ args: DB }), await site.makePod({ args: DB })];
+      await becomeOwn();
+      const own = await add(first);
+      await lose(first);
+      await bootNow(site.host);
 
       expect(await add(second)).toEqual(own);
       expect((await kept()).map(({ user }) => user?.containerId)).toEqual([second.containerId, second.containerId]);
@@ -133,6 +146,12 @@ for (const { kind, test } of STORES) {
       await del(second, "node-2");
     });
 
+    /** Nobody calls DEL. The kernel removes the links some time later. */
+    const lose = async ({ netnsName }: Pod) => {
+      await site.host.must(["ip", "netns", "delete", netnsName]);
+      const links = () => site.host.must(["ip", "-o", "link"]);
+      await pollUntil(async () => !(await links()).includes(identity.interfacePrefix), "the kernel to remove the link");
+    };
     /** The node was registered long ago by this machine. */
     const becomeOwn = async () => {
       if (kind === "embedded") return;

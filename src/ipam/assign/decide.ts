@@ -115,10 +115,11 @@ function isKeeping(request: AssignRequest): request is KeepingRequest {
 
 /** How long an address is kept is recorded with it, and its pool may say so. */
 function chooseAndKeep(addressRequest: OneRequest, search: Search): Choice {
-  const { request, view, now } = search;
+  const { request, view, attributes } = search;
   if (!isKeeping(request)) return choose(addressRequest, search);
   const ofPool = (pool: Pool | undefined): Choice => {
-    const kept = { ...search, attributes: attributesFor(request, now, keepAttributes(request.keep, pool)) };
+    const secondary = { ...attributes.secondary, ...keepAttributes(request.keep, pool) };
+    const kept = { ...search, attributes: { ...attributes, secondary } };
     return keptAddress(kept, addressRequest, request) ?? choose(addressRequest, kept);
   };
   const choice = ofPool(undefined);
@@ -176,11 +177,7 @@ function withPools(search: Search, addressRequest: Extract<AddressRequest, { kin
   return { ...search, pools: choosePools(view.pools(), criteria), passedOver };
 }
 
-function attributesFor(
-  request: AssignRequest,
-  now: Date,
-  further: Readonly<Record<string, string>> = {},
-): BlockAttribute {
+function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
   return {
     handleId: request.handle,
     secondary: {
@@ -189,7 +186,6 @@ function attributesFor(
       timestamp: now.toISOString(),
       ...(request.network === undefined ? {} : { [NETWORK_ATTRIBUTE]: request.network }),
       ...(request.interface === undefined ? {} : { [INTERFACE_ATTRIBUTE]: request.interface }),
-      ...further,
     },
   };
 }
