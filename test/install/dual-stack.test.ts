@@ -170,7 +170,9 @@ describe("a cluster with IPv4 that gets IPv6", () => {
     expect(addressesOf(await firstOf("web"))).toHaveLength(1);
     const haveFormerEnded = async () => (await pods.list("web")).length === 2;
     await pollUntil(haveFormerEnded, "the former pods to end", 60_000);
-    expect(await type("Delete the pool")).toContain("no problems");
+    await type("Delete the pool");
+    const isClean = async () => (await type("See that nothing is left")).includes("no problems");
+    await pollUntil(isClean, "the addresses of the tunnels to be given back");
     for (const { host } of installed.nodes) {
       const hasNoTunnel = async () => !(await host.must(["ip", "-6", "route"])).includes("vxlan-v6");
       await pollUntil(hasNoTunnel, "the routes of IPv6 to be gone");
