@@ -1,6 +1,7 @@
 /** A pool as an Installation declares it. */
 
 import * as v from "valibot";
+import { durationField } from "../duration-field.ts";
 import { cooldownField, prefixField, selectorField } from "../fields.ts";
 import { ENCAPSULATIONS } from "./choices.ts";
 import { switchField } from "./fields.ts";
@@ -33,6 +34,8 @@ export const declaredPool = v.object({
   disableNewAllocations: v.exactOptional(v.boolean()),
   allowedUses: v.exactOptional(v.array(v.picklist(["Workload", "Tunnel"]))),
   cooldownSeconds: v.exactOptional(cooldownField),
+  keepAddresses: v.exactOptional(v.boolean()),
+  keepFor: v.exactOptional(durationField("24h")),
 });
 
 export type DeclaredPool = Readonly<v.InferOutput<typeof declaredPool>>;

@@ -125,6 +125,8 @@ describe("completeInstallation()", () => {
               natOutgoing: "Disabled",
               blockSize: 28,
               cooldownSeconds: 600,
+              keepAddresses: true,
+              keepFor: "72h",
             },
           ],
           mtu: 1400,
@@ -179,6 +181,8 @@ describe("completeInstallation()", () => {
       natOutgoing: false,
       blockSize: 28,
       cooldownSeconds: 600,
+      keepAddresses: true,
+      keepFor: "72h",
     });
   });
 

@@ -20,8 +20,9 @@ export interface PoolSettings {
   readonly provider: string;
 }
 
-/** Fields whose absence means something. */
-type OptionalField = "namespaceSelector" | "cooldownSeconds";
+/** Fields whose absence means something; an IPPool has the same. */
+export const OPTIONAL_FIELDS = ["namespaceSelector", "cooldownSeconds", "keepAddresses", "keepFor"] as const;
+type OptionalField = (typeof OPTIONAL_FIELDS)[number];
 
 export type CompletePool = Required<Omit<DeclaredPool, OptionalField>> & Pick<DeclaredPool, OptionalField>;
 

@@ -5,7 +5,7 @@ import { type Encapsulation, IPIP_OF_IPV6 } from "../../model/installation/pool.
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import type { Checked, Problem } from "../../model/problem.ts";
 import { withManagedLabel } from "../managed-by-label.ts";
-import type { CompletePool } from "./default-pools.ts";
+import { type CompletePool, OPTIONAL_FIELDS } from "./default-pools.ts";
 
 type TunnelMode = "Never" | "Always" | "CrossSubnet";
 
@@ -28,12 +28,13 @@ export function poolResource(pool: CompletePool, index: number): Checked<IPPool>
       ...TUNNELS[pool.encapsulation],
       natOutgoing: pool.natOutgoing === "Enabled",
       nodeSelector: pool.nodeSelector,
-      ...(pool.namespaceSelector === undefined ? {} : { namespaceSelector: pool.namespaceSelector }),
       blockSize: pool.blockSize,
       disabled: pool.disableNewAllocations,
       disableBGPExport: pool.disableBGPExport,
       allowedUses: pool.allowedUses,
-      ...(pool.cooldownSeconds === undefined ? {} : { cooldownSeconds: pool.cooldownSeconds }),
+      ...Object.fromEntries(
+        OPTIONAL_FIELDS.flatMap((field) => (pool[field] === undefined ? [] : [[field, pool[field]]])),
+      ),
     },
   });
   if (decoded.ok) return { ok: true, value: withManagedLabel(decoded.value) };

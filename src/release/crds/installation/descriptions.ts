@@ -36,6 +36,9 @@ const POOL: Descriptions = {
   allowedUses: "What the addresses are for: workloads, or tunnels of nodes. Default: both",
   cooldownSeconds:
     "Seconds for which a released address is given to no other owner: 0 to 86400. Default: cooldownSeconds of the IPAMConfiguration",
+  keepAddresses:
+    "Whether pods whose names come again (StatefulSets) get their addresses of the pool again after they were deleted. Default: false",
+  keepFor: "How long a kept address waits for its pod; 0s: until it is released. Default: 24h",
 };
 
 const DETECTION: Descriptions = {
