@@ -7,7 +7,14 @@ describe("scenarios in a long run", () => {
     const seeds = Array.from({ length: 4_000 }, (_, index) => 2 * index);
     const counts = Object.groupBy(seeds, (seed) => scenarioOf(seed) ?? "none");
 
-    for (const name of ["allocators", "controllers", "operator", "upgrade", "stalled-upgrade"] as const) {
+    for (const name of [
+      "allocators",
+      "controllers",
+      "operator",
+      "upgrade",
+      "stalled-upgrade",
+      "kept-addresses",
+    ] as const) {
       expect(counts[name]?.length).toBeGreaterThan(40);
       expect(counts[name]?.length).toBeLessThan(150);
     }

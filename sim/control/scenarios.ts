@@ -4,6 +4,7 @@ import { DATASTORES } from "../datastore/servers.ts";
 import { loadModules } from "../schedule/load-modules.ts";
 import { Random } from "../schedule/random.ts";
 import { runControllersScenario, type ScenarioOutcome } from "./controllers-scenario.ts";
+import { runKeptScenario } from "./kept/kept-scenario.ts";
 import { runOperatorScenario } from "./operator-scenario.ts";
 import { runStalledScenario } from "./upgrade/stalled-scenario.ts";
 import { runUpgradeScenario } from "./upgrade/upgrade-scenario.ts";
@@ -14,6 +15,7 @@ const SCENARIOS = {
   operator: runOperatorScenario,
   upgrade: runUpgradeScenario,
   "stalled-upgrade": runStalledScenario,
+  "kept-addresses": runKeptScenario,
 } as const;
 
 export type ScenarioName = keyof typeof SCENARIOS;

@@ -35,21 +35,22 @@ export class EtcdTransport implements Transport {
     private readonly means: TransportMeans,
   ) {}
 
-  transact({ signal }: Call, transaction: Transaction): Promise<TransactionResponse> {
+  transact(call: Call, transaction: Transaction): Promise<TransactionResponse> {
     const writes = transaction.success.some(({ kind }) => kind !== "range");
     const keys = transaction.success.map(({ key }) => key);
     // The client asks the member of a silent watch for its revision only.
     const purpose = keys.every((key) => key === FROM_KEY_ON) ? "probe" : undefined;
     this.server.traffic.count(this.means, { kind: writes ? "write" : "read", purpose, what: keys.join(" ") });
-    return this.send(() => this.server.versions.transact(transaction), signal);
+    return this.send(() => this.server.versions.transact(transaction), call);
   }
 
-  async *watch({ signal }: Call, request: WatchRequest): AsyncGenerator<WatchResponse> {
+  async *watch(call: Call, request: WatchRequest): AsyncGenerator<WatchResponse> {
+    const { signal } = call;
     const { process, place } = this.means;
     this.server.traffic.count(this.means, { kind: "read", purpose: "watch", what: request.key });
     const stream = this.server.openStream<WatchResponse>(process, place);
     try {
-      await this.send(() => this.server.startWatch(request, stream), signal);
+      await this.send(() => this.server.startWatch(request, stream), call);
       yield* stream.receive(signal);
       if (signal.aborted) throw failureOfConnection(connectionError(new RequestFailed("silence", "unknown")));
     } finally {
@@ -63,10 +64,13 @@ export class EtcdTransport implements Transport {
 
   close(): void {}
 
-  private async send<Answer>(action: () => Answer, signal: AbortSignal): Promise<Answer> {
+  private async send<Answer>(action: () => Answer, { signal, heard }: Call): Promise<Answer> {
     const { process, place, network } = this.means;
+    const respond = () => ({ answer: action(), date: this.server.date });
     try {
-      return await untilAborted(network.request(process, place, this.server, action), [signal]);
+      const { answer, date } = await untilAborted(network.request(process, place, this.server, respond), [signal]);
+      heard?.(date);
+      return answer;
     } catch (failure) {
       throw failure instanceof RequestFailed ? failureOfConnection(connectionError(failure)) : failure;
     }

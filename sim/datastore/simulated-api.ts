@@ -53,15 +53,15 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
     const api = this.connect(process, place, "datastore-unavailable");
     const marks = process.random.fork("marks");
     const mappings = productMapping(() => String(marks.next()));
-    return openKubeStore({ api, mappings, close: () => api.close() });
+    return openKubeStore({ api, mappings, close: () => api.close(), elapsed: process.elapsed });
   }
 
   /** The same for a process that stays and serves many calls: it copies what they read. */
   connectCopyingStore(process: SimulatedProcess, place: string): Datastore {
     const api = this.connect(process, place, "datastore-unavailable");
     const [marks, retries] = [process.random.fork("marks"), process.random.fork("copies")];
-    const means = { api, mappings: productMapping(() => String(marks.next())), close: () => api.close() };
-    return openCopyingStore((observer) => openKubeStore({ ...means, observer }), {
+    const means = { api, mappings: productMapping(() => String(marks.next())), elapsed: process.elapsed };
+    return openCopyingStore((observer) => openKubeStore({ ...means, observer, close: () => api.close() }), {
       clock: { now: process.elapsed, wait: process.wait },
       random: () => retries.next(),
     });

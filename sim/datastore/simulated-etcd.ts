@@ -40,7 +40,10 @@ export class SimulatedEtcd extends FaultyServer {
   /** `cachesReads`: as of a process that stays, such as the node agent. */
   connect(process: SimulatedProcess, place: string, options: { readonly cachesReads?: boolean } = {}): Datastore {
     const transport = new EtcdTransport(this, { process, place, network: this.network });
-    const { store, failures } = openEtcdThrough(transport, { timers: timersOf(process) });
+    const { store, failures } = openEtcdThrough(transport, {
+      timers: timersOf(process),
+      elapsed: process.elapsed,
+    });
     return options.cachesReads ? cachingDatastore(store, failures) : store;
   }
 

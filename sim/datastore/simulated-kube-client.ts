@@ -82,12 +82,13 @@ function fetchFrom(server: ApiServer, { process, place, network }: ClientMeans):
 
 function answerOf(server: ApiServer, respond: () => KubeResponse): Answer {
   const seconds = server.retryAfter();
-  if (seconds !== undefined) return answer({ status: 429, text: "too busy" }, String(seconds));
-  return answer(respond());
+  if (seconds !== undefined)
+    return answer({ status: 429, text: "too busy" }, { "retry-after": String(seconds), date: server.date });
+  return answer(respond(), { date: server.date });
 }
 
-function answer({ status, text }: KubeResponse, retryAfter: string | null = null): Answer {
-  const headers = { get: (name: string) => (name === "retry-after" ? retryAfter : null) };
+function answer({ status, text }: KubeResponse, sent: Readonly<Record<string, string>>): Answer {
+  const headers = { get: (name: string) => sent[name] ?? null };
   return { status, ok: status < 300, headers, body: null, text: async () => text };
 }
 

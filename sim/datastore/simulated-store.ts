@@ -19,6 +19,7 @@ import type {
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { PluginError } from "../../src/errors.ts";
+import { ServerClock } from "../../src/server-clock.ts";
 import { FaultyServer } from "../faults/faulty-server.ts";
 import type { FaultyNetwork, RequestFailed } from "../faults/network.ts";
 import { type Persistence, persist } from "../faults/persist.ts";
@@ -91,12 +92,14 @@ class Connection implements Datastore {
   readonly atomicity: Atomicity;
   private readonly memory: Datastore;
   private readonly closing = new AbortController();
+  private readonly serverClock: ServerClock;
 
   constructor(
     private readonly server: SimulatedStore,
     private readonly means: ConnectionMeans,
   ) {
     this.atomicity = means.atomicity;
+    this.serverClock = new ServerClock(means.process.elapsed);
     const around = <Answer>(kind: "read" | "write", request: () => Answer) => this.send(kind, request);
     this.memory = openMemory(server.table, { atomicity: means.atomicity, around });
   }
@@ -134,6 +137,10 @@ class Connection implements Datastore {
     }
   }
 
+  clock(): Date | undefined {
+    return this.serverClock.now();
+  }
+
   async close(): Promise<void> {
     this.closing.abort();
   }
@@ -143,7 +150,7 @@ class Connection implements Datastore {
   }
 
   /** Every copy of a request that arrives gets the answer of the first one: that is how the clients of the product judge it. */
-  private send<Answer>(kind: "read" | "write", request: () => Answer): Promise<Answer> {
+  private async send<Answer>(kind: "read" | "write", request: () => Answer): Promise<Answer> {
     const { process, place, network } = this.means;
     const { server } = this;
     let first: { readonly answer: Answer } | undefined;
@@ -153,7 +160,12 @@ class Connection implements Datastore {
       return first.answer;
     };
     if (kind === "write") this.count({ kind });
-    return persist(process, PERSISTENCE, (patience) => network.request(process, place, server, execute, patience));
+    const respond = () => ({ answer: execute(), date: server.date });
+    const { answer, date } = await persist(process, PERSISTENCE, (patience) =>
+      network.request(process, place, server, respond, patience),
+    );
+    this.serverClock.hear(date);
+    return answer;
   }
 }
 

@@ -39,6 +39,11 @@ export abstract class FaultyServer implements Server {
     return this.traffic.total.writes;
   }
 
+  /** What its own clock shows, as the header `Date` of its responses. */
+  get date(): string {
+    return this.network.scheduler.date.toUTCString();
+  }
+
   isUp(): boolean {
     return this.network.scheduler.now >= this.upAgainAt;
   }

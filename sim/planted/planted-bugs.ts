@@ -172,6 +172,26 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     script: "range-used-again-while-a-watch-stalls",
   },
   {
+    patch: "kept-address-freed-with-its-container",
+    violates: "was lost for",
+    scenario: "kept-addresses",
+  },
+  {
+    patch: "kept-address-taken-from-its-container",
+    violates: "belongs to",
+    scenario: "kept-addresses",
+  },
+  {
+    patch: "kept-address-freed-although-its-owner-exists",
+    violates: "and its owner exists",
+    scenario: "kept-addresses",
+  },
+  {
+    patch: "rest-by-the-clock-of-the-node",
+    violates: "does not rest",
+    scenario: "kept-addresses",
+  },
+  {
     patch: "leader-goes-on-without-renewal",
     violates: "write at the same time",
     scenario: "controllers",

@@ -20,6 +20,8 @@ export class SimulatedProcess {
     readonly name: string,
     readonly scheduler: Scheduler,
     readonly random: Random,
+    /** By how many milliseconds the clock of its machine is wrong. */
+    private readonly clockError = 0,
   ) {}
 
   /** Which program it runs: the first word of its name. */
@@ -37,7 +39,7 @@ export class SimulatedProcess {
   }
 
   readonly elapsed = (): number => this.scheduler.now;
-  readonly now = (): Date => this.scheduler.date;
+  readonly now = (): Date => new Date(this.scheduler.date.getTime() + this.clockError);
 
   /** Never resolves if the process is killed meanwhile. */
   readonly wait = (milliseconds: number, signal?: AbortSignal): Promise<void> =>

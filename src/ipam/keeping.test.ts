@@ -53,6 +53,15 @@ const records = () => readAllRecords(openMemory(table));
 const problems = async () => findProblems(await records());
 const attributes = async () => (await records()).blocks.flatMap((block) => block.attributes);
 
+test("an address in use has the time of its host, by which that looks for leaks", async () => {
+  const clock = () => new Date("2026-01-02T09:00:00Z");
+  const allocator = openAllocator(storeAround(openMemory(table), { clock }), means());
+  await allocator.assign(ofPod("c1", "node-1"));
+  expect((await attributes()).map((each) => keptOf(each)?.since)).toEqual([means().now(), means().now()]);
+  await allocator.releaseHandle(released("c1", "node-1"));
+  expect((await attributes()).map((each) => keptOf(each)?.since)).toEqual([clock(), clock()]);
+});
+
 for (const level of LEVELS) {
   describe(`on a datastore that commits ${level} at a time`, () => {
     const healthy = (): Allocator => openAllocator(openMemory(table, { atomicity: level }), means());

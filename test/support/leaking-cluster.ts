@@ -368,11 +368,11 @@ export class Collecting {
 
 const CRASHED = new Error("the collector has crashed");
 
-function asReplica(snapshot: () => unknown): Replica<never> {
+export function asReplica(snapshot: () => unknown): Replica<never> {
   return Object.defineProperty({}, "snapshot", { get: snapshot }) as Replica<never>;
 }
 
-async function snapshotOf<Values>(store: Datastore, kinds: KindTable<Values>): Promise<ReplicaSnapshot<Values>> {
+export async function snapshotOf<Values>(store: Datastore, kinds: KindTable<Values>): Promise<ReplicaSnapshot<Values>> {
   const rows = await Promise.all(
     Object.entries<KindTable<Values>[keyof Values]>(kinds).map(async ([kind, source]) => {
       const { revision, answers } = await store.read([{ kind: "prefix", prefix: source.prefix }]);
