@@ -22,7 +22,7 @@ export const CONTAINER_ATTRIBUTE = "containerID";
 /** What owns the pod: `StatefulSet/db`. Absent if nothing does. */
 export const OWNER_ATTRIBUTE = "owner";
 /** While it waits, the node where it was used last. */
-const LAST_NODE_ATTRIBUTE = "lastNode";
+export const LAST_NODE_ATTRIBUTE = "lastNode";
 const POD_ATTRIBUTE = "pod";
 const TIMESTAMP_ATTRIBUTE = "timestamp";
 

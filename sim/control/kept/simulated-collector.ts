@@ -1,6 +1,7 @@
 /** The leak collector of the controllers, with copies of the cluster that lag behind, in a process that is killed and started again. */
 import { ORCHESTRATOR_KINDS, type Replicas, STORED_KINDS } from "../../../src/controllers/facts.ts";
 import { LeakCollector } from "../../../src/controllers/leaks/collector.ts";
+import type { Datastore } from "../../../src/datastore/datastore.ts";
 import { openMemory } from "../../../src/datastore/memory/memory.ts";
 import { PluginError } from "../../../src/errors.ts";
 import { openAllocator } from "../../../src/ipam/allocator.ts";
@@ -69,7 +70,7 @@ export class SimulatedCollector {
       graceMilliseconds: GRACE_MILLISECONDS,
       log: () => {},
     });
-    void this.run(collector, process);
+    void this.run(collector, process, store);
   }
 
   kill(): void {
@@ -81,7 +82,9 @@ export class SimulatedCollector {
     this.process?.killAfter(effects);
   }
 
-  private async run(collector: LeakCollector, process: SimulatedProcess): Promise<void> {
+  private async run(collector: LeakCollector, process: SimulatedProcess, store: Datastore): Promise<void> {
+    // It has lists of the datastore before it looks, and has heard its time with them.
+    while (!(await hasListed(store))) await process.wait(ANSWER_MILLISECONDS);
     while (process.isAlive) {
       const before = collector.state.freedKept;
       try {
@@ -100,4 +103,11 @@ export class SimulatedCollector {
   private ask<Answer>(process: SimulatedProcess, answer: () => Answer): Promise<Answer> {
     return this.site.network.request(process, CONTROLLERS, { isUp: () => true }, answer, ANSWER_MILLISECONDS);
   }
+}
+
+async function hasListed(store: Datastore): Promise<boolean> {
+  return store.read([{ kind: "prefix", prefix: STORED_KINDS.pools.prefix }]).then(
+    () => true,
+    () => false,
+  );
 }

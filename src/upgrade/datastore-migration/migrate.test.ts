@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { means, request, textsOf } from "../../../test/support/ipam.ts";
+import { means, prefix, request, textsOf } from "../../../test/support/ipam.ts";
 import { type Around, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { FLOW_SETTINGS, fillEtcd, resourceValue } from "../../../test/support/migration-source.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
@@ -11,7 +11,9 @@ import { formatAddress } from "../../ip/address.ts";
 import { readAllRecords } from "../../ipam/all-records.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { readBlock, writeBlock } from "../../model/ipam-block.ts";
+import { keepHandle, keptOf } from "../../model/kept-address.ts";
+import { blockKey, resourceKey } from "../../model/keys.ts";
 import { changeRecord } from "../engine/change-record.ts";
 import { withLockTime } from "../former-storage/lock.ts";
 import { readRecords } from "../former-storage/stored-records.ts";
@@ -43,6 +45,16 @@ async function startCluster(nodes: readonly string[] = ["one", "two"]) {
 }
 
 const quiet = () => {};
+
+/** Of pod `shop/NAME`, in the pool that keeps addresses. */
+function keptRequest(pod: string, node: string) {
+  const handle = keepHandle({ network: "pods", namespace: "shop", identity: `pod/${pod}` });
+  return {
+    ...request(`pods.c-${pod}`, { node, network: "pods", attributes: { pod, namespace: "shop" } }),
+    addressRequests: [{ kind: "automatic", family: 4, pools: ["stay"] }],
+    keep: { handle, containerId: `c-${pod}`, when: "if its pool does", title: `pod "shop/${pod}"` },
+  } as const;
+}
 
 describe("the lock of an upgrade", () => {
   test("is not ended by the command of a migration", async () => {
@@ -139,6 +151,52 @@ describe("an import", () => {
       used.add(address);
     }
     expect(findProblems(await readAllRecords(store))).toEqual([]);
+  });
+
+  test("carries what is kept for pods, and what rests, which the check compares", async () => {
+    const source = openMemory();
+    await fillEtcd(source);
+    const spec = { cidr: "10.30.0.0/28", blockSize: 28, cooldownSeconds: 600, keepAddresses: true, keepFor: "2h" };
+    const key = resourceKey("ippools", { name: "stay" });
+    await source.commit([{ kind: "create", key, value: resourceValue("IPPool", "stay", spec) }]);
+    const used = keptRequest("db-0", "host-two");
+    const waiting = keptRequest("db-1", "Host_One");
+    const before = openAllocator(source, means());
+    for (const each of [used, waiting]) await before.assign(each);
+    await before.assign(request("pods.other", { node: "host-two", addressRequests: used.addressRequests }));
+    await before.releaseHandle({ handle: "pods.other", node: "host-two" });
+    await before.releaseHandle({
+      ...waiting,
+      kept: { containerId: waiting.keep.containerId, handle: waiting.keep.handle },
+    });
+    await setLock(source, "locked");
+    const result = await exportData(source, "run1");
+    if (!result.ok) throw new Error(JSON.stringify(result.obstacles));
+    const store = (await startCluster()).open();
+    const file = decodeExport(encodeExport(result.file));
+    await importData(store, file, quiet);
+    expect(await checkData(store, file)).toEqual([]);
+
+    const { answers } = await store.read([{ kind: "key", key }]);
+    expect(JSON.parse(answers[0]?.[0]?.value ?? "{}").spec).toMatchObject(spec);
+    const entries = await readRecords(store, MIGRATED_PREFIXES);
+    const entry = entries.get(blockKey(prefix("10.30.0.0/28")));
+    if (entry === undefined) throw new Error("there is no block");
+    const block = readBlock(entry.value, entry.key);
+    expect(block.attributes.map(keptOf)).toMatchObject([
+      { handle: used.keep.handle, keepForSeconds: 7200, user: { containerId: "c-db-0", node: "two" } },
+      { handle: waiting.keep.handle, keepForSeconds: 7200, lastNode: "one" },
+    ]);
+    expect([block.cooldownSeconds, Object.keys(block.released ?? {})]).toEqual([600, ["2"]]);
+    const { released: _, ...forgotten } = block;
+    await store.commit([{ kind: "update", key: entry.key, value: writeBlock(forgotten), revision: entry.revision }]);
+    expect(await checkData(store, file)).toEqual([expect.stringContaining('"released" of 10.30.0.0/28')]);
+    await importData(store, file, quiet);
+
+    await setLock(store, "unlocked");
+    const after = openAllocator(store, means());
+    const again = await after.assign(keptRequest("db-1", "two"));
+    expect([textsOf(again), again.addresses[0]?.kept]).toEqual([["10.30.0.1"], "again"]);
   });
 
   test("is refused by the data of another cluster, and once the datastore is unlocked", async () => {

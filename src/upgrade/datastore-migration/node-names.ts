@@ -1,6 +1,7 @@
 /** Nodes have the orchestrator's names in its API: what refers to a node by its name on etcd is renamed. Pure. */
 import { type BlockAffinity, readAffinity, writeAffinity } from "../../model/block-affinity.ts";
 import { affineNode, hostAffinity, type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { LAST_NODE_ATTRIBUTE } from "../../model/kept-address.ts";
 import type { Node } from "../../model/node.ts";
 import { orchestratorReference } from "../../model/node-reference.ts";
 import { isObject } from "../../model/shape.ts";
@@ -42,18 +43,20 @@ export function renamed(names: NodeNames, node: string): string {
   return names.get(node) ?? node;
 }
 
+/** Attributes of an allocation that name a node. */
+const NODE_NAMES: ReadonlySet<string> = new Set([NODE_ATTRIBUTE, LAST_NODE_ATTRIBUTE]);
+
 export function renamedBlock(block: IPAMBlock, names: NodeNames): IPAMBlock {
   const owner = affineNode(block);
   return {
     ...block,
     ...(owner === undefined ? {} : { affinity: hostAffinity(renamed(names, owner)) }),
-    attributes: block.attributes.map(({ handleId, secondary }) => {
-      const node = secondary[NODE_ATTRIBUTE];
-      return {
-        ...(handleId === undefined ? {} : { handleId: renamedHandle(handleId, names) }),
-        secondary: node === undefined ? secondary : { ...secondary, [NODE_ATTRIBUTE]: renamed(names, node) },
-      };
-    }),
+    attributes: block.attributes.map(({ handleId, secondary }) => ({
+      ...(handleId === undefined ? {} : { handleId: renamedHandle(handleId, names) }),
+      secondary: Object.fromEntries(
+        Object.entries(secondary).map(([name, text]) => [name, NODE_NAMES.has(name) ? renamed(names, text) : text]),
+      ),
+    })),
   };
 }
 

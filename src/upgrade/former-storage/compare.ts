@@ -78,6 +78,11 @@ function ipamDifferences({ key, value, what }: CopiedRecord, present: Entry): re
   return Bun.deepEquals(parseJson(value), parseJson(present.value)) ? [] : [`${present.value} instead of ${value}`];
 }
 
+const BLOCK_FIELDS = [
+  ...(["affinity", "unallocated", "sequenceNumber", "sequenceNumberForAllocation", "attributes"] as const),
+  ...(["released", "cooldownSeconds"] as const),
+] as const;
+
 /** Every address of the block, and what decides which one is assigned next. */
 function blockDifferences(wanted: IPAMBlock, present: IPAMBlock): readonly string[] {
   const addresses = wanted.allocations.flatMap((_, ordinal) => {
@@ -85,9 +90,7 @@ function blockDifferences(wanted: IPAMBlock, present: IPAMBlock): readonly strin
     return before === now ? [] : [`${formatAddress(addressAt(wanted, ordinal))} is ${now} instead of ${before}`];
   });
   if (addresses.length > 0) return addresses;
-  const fields = (
-    ["affinity", "unallocated", "sequenceNumber", "sequenceNumberForAllocation", "attributes"] as const
-  ).filter((field) => !Bun.deepEquals(wanted[field], present[field]));
+  const fields = BLOCK_FIELDS.filter((field) => !Bun.deepEquals(wanted[field], present[field]));
   return fields.map((field) => `"${field}" of ${formatPrefix(wanted.cidr)}`);
 }
 
