@@ -91,7 +91,10 @@ describe("translateInstallation()", () => {
   });
 
   test("keeps every setting of the console", () => {
-    const console = { mode: "Enabled", hosts: ["console.example.org"] };
+    const console = {
+      ...{ mode: "Enabled", hosts: ["console.example.org"] },
+      alerts: { namespace: "monitoring", service: "prometheus", port: 9090 },
+    };
     expect(Object.keys(console).toSorted()).toEqual(Object.keys(consoleSchema.entries).toSorted());
     const { spec, obstacles } = translateInstallation({ ...FORMER_SPEC, console }, SCHEMA, PLACE);
     expect([spec["console"], obstacles]).toEqual([console, []]);
