@@ -7,7 +7,7 @@ import { formatAddress } from "../../src/ip/address.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
 import { podRequest, poolChange, seed as seedRecords } from "../../test/support/ipam.ts";
-import { FaultyNetwork, UNDISTURBED } from "../faults/network.ts";
+import { FaultyNetwork } from "../faults/network.ts";
 import { type IpamState, ipamReader } from "../judge/ipam-state.ts";
 import { loadModules } from "../schedule/load-modules.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
@@ -92,7 +92,7 @@ class AllocatorsScenario {
       await scheduler.runUntil(scheduler.now + random.below(4_000), () => this.check());
       this.act();
     }
-    this.heal();
+    this.network.healAll();
     for (let round = 0; round < 20 && this.containers.size > 0; round++) {
       await scheduler.runUntil(scheduler.now + 2 * CALL_MILLISECONDS, () => this.check());
       for (const container of this.containers.values()) if (container.state !== "deleting") this.delete(container);
@@ -117,9 +117,9 @@ class AllocatorsScenario {
       [2, () => container?.state === "failed" && this.add(container)],
       [10, () => container && container.state !== "deleting" && this.delete(container)],
       [1, () => network.cut(place)],
-      [4, () => this.heal()],
+      [4, () => network.healAll()],
       [1, () => network.heal(place)],
-      [2, () => this.disturb()],
+      [2, () => network.disturb(random, 0.3)],
       [1, () => server.restart(random.below(20_000))],
       [1, () => server.compact()],
       [1, () => server.hang(random.below(40_000))],
@@ -136,18 +136,6 @@ class AllocatorsScenario {
       }
       left -= weight;
     }
-  }
-
-  private disturb(): void {
-    const { random } = this;
-    const some = () => (random.chance(0.5) ? random.next() * 0.3 : 0);
-    const delay = [0, random.chance(0.3) ? 2_000 : 50] as const;
-    this.network.disturbance = { delay, lostRequest: some(), lostAnswer: some(), lateRequest: some() };
-  }
-
-  private heal(): void {
-    this.network.disturbance = UNDISTURBED;
-    for (const node of NODES) this.network.heal(node);
   }
 
   private add(container: Container): void {

@@ -63,6 +63,19 @@ export class FaultyNetwork {
     this.cutOff.delete(place);
   }
 
+  /** No place is cut off, and requests are not disturbed. */
+  healAll(): void {
+    this.disturbance = UNDISTURBED;
+    this.cutOff.clear();
+  }
+
+  /** Some ways in which requests fail, or none. `mostFailing`: the share of them that each way concerns at most. */
+  disturb(random: Random, mostFailing: number): void {
+    const some = () => (random.chance(0.5) ? random.next() * mostFailing : 0);
+    const delay = [0, random.chance(0.3) ? 2_000 : 50] as const;
+    this.disturbance = { delay, lostRequest: some(), lostAnswer: some(), lateRequest: some() };
+  }
+
   isCut(place: string): boolean {
     return this.cutOff.has(place);
   }

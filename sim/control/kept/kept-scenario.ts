@@ -9,7 +9,7 @@ import { resourceKey } from "../../../src/model/keys.ts";
 import { nodeChange, poolChange, seed as seedRecords } from "../../../test/support/ipam.ts";
 import { DATASTORES, type DatastoreKind, type DatastoreServer, startDatastore } from "../../datastore/servers.ts";
 import { SimulatedApi } from "../../datastore/simulated-api.ts";
-import { FaultyNetwork, UNDISTURBED } from "../../faults/network.ts";
+import { FaultyNetwork } from "../../faults/network.ts";
 import { type IpamState, ipamReader } from "../../judge/ipam-state.ts";
 import { KeptAddressJudge } from "../../judge/kept-addresses.ts";
 import { Random } from "../../schedule/random.ts";
@@ -146,7 +146,7 @@ class KeptScenario {
   /** Nothing fails any more, all nodes are there, and what has to come about does. */
   private async settle(): Promise<void> {
     const { workloads, runtime, collector } = this;
-    this.heal();
+    this.network.healAll();
     runtime.isDisturbed = false;
     workloads.goOn();
     collector.kill();
@@ -169,8 +169,8 @@ class KeptScenario {
       [3, () => workloads.stop(scheduler.now + random.below(30 * 60_000))],
       [2, () => workloads.goOn()],
       [2, () => network.cut(node)],
-      [6, () => this.heal()],
-      [3, () => this.disturb()],
+      [6, () => network.healAll()],
+      [3, () => network.disturb(random, 0.2)],
       [2, () => this.loseNode(node)],
       [4, () => this.returnNode(node)],
       [1, () => server.restart(random.below(20_000))],
@@ -218,18 +218,6 @@ class KeptScenario {
     const { server, user } = this.datastore;
     if (server instanceof SimulatedApi) server.create("/api/v1/nodes", { kind: "Node", metadata: { name } });
     else await seedRecords(user, nodeChange(name));
-  }
-
-  private disturb(): void {
-    const { random } = this;
-    const some = () => (random.chance(0.5) ? random.next() * 0.2 : 0);
-    const delay = [0, random.chance(0.3) ? 2_000 : 50] as const;
-    this.network.disturbance = { delay, lostRequest: some(), lostAnswer: some(), lateRequest: some() };
-  }
-
-  private heal(): void {
-    this.network.disturbance = UNDISTURBED;
-    for (const node of NODES) this.network.heal(node);
   }
 
   private check(): void {
