@@ -11,11 +11,14 @@ import { blocksPrefix } from "../model/keys.ts";
 import { POOL } from "../model/kinds.ts";
 import { ipamUsage } from "./ipam-usage.ts";
 
+const NOW = Date.parse("2026-01-02T03:04:05Z");
+
 interface Shown {
   readonly pools: readonly {
     readonly pool: string;
     readonly size: number;
     readonly used: number;
+    readonly resting: number;
     readonly blocks: readonly { readonly node: string; readonly used: number; readonly borrowed: number }[];
   }[];
   readonly addresses: readonly { readonly node: string }[];
@@ -47,6 +50,17 @@ async function cluster() {
   return store;
 }
 
+/** Two pods of IPv6 that end: all of their addresses rest. */
+async function releaseTwo(store: Datastore): Promise<void> {
+  const allocator = openAllocator(store, means({ now: () => new Date(NOW) }));
+  for (const index of [1, 2]) {
+    const name = `net.gone-${index}`;
+    const given = request(name, { node: "n1", addressRequests: [{ kind: "automatic", family: 6 }] });
+    await allocator.assign(given);
+    await allocator.releaseHandle(given);
+  }
+}
+
 /** Of two pods that pool blue has no room for otherwise. */
 async function keepTwo(store: Datastore): Promise<void> {
   const allocator = openAllocator(store, means());
@@ -68,19 +82,21 @@ describe("ipamUsage()", () => {
   test("has the figures of ipam show", async () => {
     const store = await cluster();
     await keepTwo(store);
+    await releaseTwo(store);
     const show = async (words: string): Promise<Shown> =>
-      JSON.parse((await runInside(`ipam show ${words} -o json`.split(" "), { store })).stdout);
+      JSON.parse((await runInside(`ipam show ${words} -o json`.split(" "), { store, now: new Date(NOW) })).stdout);
     const entries = [
       ...(await readAllEntries(store, blocksPrefix(4))),
       ...(await readAllEntries(store, blocksPrefix(6))),
     ];
     const pools = (await readAllEntries(store, POOL.prefix())).map(decodePool);
-    const usage = ipamUsage(pools, entries.map(decodeBlock));
+    const usage = ipamUsage(pools, entries.map(decodeBlock), new Date(NOW));
 
     const shown = await show("--show-blocks");
-    expect(usage.pools.map(({ pool, size, inUse }) => [pool, size, inUse])).toEqual(
-      shown.pools.map(({ pool, size, used }) => [pool, Number(size), used]),
+    expect(usage.pools.map(({ pool, size, inUse, resting }) => [pool, size, inUse, resting])).toEqual(
+      shown.pools.map(({ pool, size, used, resting }) => [pool, Number(size), used, resting]),
     );
+    expect(usage.pools.map(({ resting }) => resting)).toEqual([0, 2]);
     const { addresses } = await show("--addresses");
     const blocks = shown.pools.flatMap((pool) => pool.blocks);
     for (const { node, inUse, blocks: count } of usage.nodes) {

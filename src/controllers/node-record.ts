@@ -17,7 +17,7 @@ import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 import type { Controller, Proposal, ProposedRemovals } from "./controller.ts";
 import type { Facts, FactsUpdate } from "./facts.ts";
-import { ipamUsage } from "./ipam-usage.ts";
+import { usageOfNodes } from "./ipam-usage.ts";
 import { recordsIn } from "./leaks/records.ts";
 import { recordsWithoutNode } from "./node-names.ts";
 import { NodeReferences } from "./node-references.ts";
@@ -56,7 +56,7 @@ export class NodeRecordController implements Controller {
     if (found.size <= 1) return removed;
     const records = recordsIn(facts);
     const isGone = (node: string) => found.has(node);
-    const usage = ipamUsage([], records.blocks).nodes;
+    const usage = usageOfNodes(records.blocks);
     const sum = (nodes: readonly { readonly inUse: number }[]) => nodes.reduce((total, { inUse }) => total + inUse, 0);
     const count = sum(usage.filter(({ node }) => isGone(node)));
     const consequences = [{ what: "addresses", count, total: sum(usage) }, ...sharesOfGone(records, isGone)];

@@ -24,7 +24,7 @@ const REPORT: ControllersReport = {
     heldRemovals: 25,
   },
   usage: {
-    pools: [{ pool: "blue", size: 256, inUse: 12, kept: 4, waiting: 1 }],
+    pools: [{ pool: "blue", size: 256, inUse: 12, kept: 4, waiting: 1, resting: 5 }],
     nodes: [{ node: "n1", inUse: 12, borrowed: 1, blocks: 2 }],
   },
   isLeading: true,
@@ -77,6 +77,7 @@ describe("the report of the controllers", () => {
     "vendor_controllers_kept_addresses_freed_total 3",
     'vendor_controllers_pool_addresses_kept{pool="blue",state="in use"} 3',
     'vendor_controllers_pool_addresses_kept{pool="blue",state="waiting"} 1',
+    'vendor_controllers_pool_addresses_resting{pool="blue"} 5',
     'vendor_controllers_pool_addresses{pool="blue"} 256',
     'vendor_controllers_pool_addresses_in_use{pool="blue"} 12',
     'vendor_controllers_node_addresses_in_use{node="n1"} 12',

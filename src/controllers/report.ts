@@ -146,6 +146,12 @@ function usageMetrics({ pools, nodes }: IpamUsage): readonly string[] {
       ]),
     ),
     metric(
+      "pool_addresses_resting",
+      "gauge",
+      "Addresses of the pool that were released, and rest before another owner gets them",
+      pools.map(({ pool, resting }) => [labelsOf({ pool }), resting]),
+    ),
+    metric(
       "node_addresses_in_use",
       "gauge",
       "Addresses that are assigned on the node",

@@ -7,6 +7,7 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import { startReplica } from "../datastore/replica.ts";
 import type { Allocator } from "../ipam/allocator.ts";
+import { datastoreTime } from "../ipam/allocator-means.ts";
 import { respectingLock } from "../ipam/respecting-lock.ts";
 import type { Leadership } from "../kube/election/leadership.ts";
 import { millisecondsOf } from "../model/duration.ts";
@@ -37,6 +38,7 @@ export class RunningControllers {
   private readonly running: readonly RunningController[];
   private readonly collector: LeakCollector | undefined;
   private readonly replicas: Replicas;
+  private readonly datastoreNow: () => Date;
 
   constructor(settings: ControllerSettings, means: ControllersMeans) {
     const { controllers, idle } = chooseControllers(settings, means.isEtcd);
@@ -49,6 +51,7 @@ export class RunningControllers {
     const all = node === undefined ? followers : [...followers, followedByCollector(means.isEtcd)];
     this.replicas = startReplicas(all, means);
     // An upgrade compares what it copies while the datastore is locked, and must be the only one that writes.
+    this.datastoreNow = () => datastoreTime(means.store, means);
     const common = { ...means, store: respectingLock(means.store), replicas: this.replicas };
     this.running = controllers.map(({ controller, period, writesStatus = false }) => {
       const store = writesStatus ? means.orchestrator : common.store;
@@ -71,7 +74,7 @@ export class RunningControllers {
     const facts = this.collector === undefined ? undefined : factsOf(this.replicas);
     if (facts === undefined) return undefined;
     const { pools, blocks } = recordsIn(facts);
-    return ipamUsage(pools, blocks);
+    return ipamUsage(pools, blocks, this.datastoreNow());
   }
 
   /** Resolves when the signal of the means is aborted and nothing is left open. */

@@ -74,10 +74,14 @@ export function hasResting(block: IPAMBlock, now: Date): boolean {
 
 /** Until no free address of the block rests, in milliseconds. */
 export function longestRestLeft(block: IPAMBlock, now: Date): number {
-  const free = Object.keys(block.released ?? {})
+  return Math.max(0, ...restingOrdinals(block, now).map((ordinal) => restLeftIn(block, ordinal, now)));
+}
+
+/** Of the free addresses of the block, those that rest. */
+export function restingOrdinals(block: IPAMBlock, now: Date): readonly number[] {
+  return Object.keys(block.released ?? {})
     .map(Number)
-    .filter((ordinal) => block.allocations[ordinal] === undefined);
-  return Math.max(0, ...free.map((ordinal) => restLeftIn(block, ordinal, now)));
+    .filter((ordinal) => block.allocations[ordinal] === undefined && restLeftIn(block, ordinal, now) > 0);
 }
 
 /** The namespace of a pod owns its addresses; for a container without a pod, the network does. */

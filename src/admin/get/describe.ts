@@ -1,4 +1,5 @@
 import type { Datastore } from "../../datastore/datastore.ts";
+import { datastoreTime } from "../../ipam/allocator-means.ts";
 import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY } from "../../model/kinds.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withDatastore } from "../datastore/open.ts";
@@ -32,7 +33,8 @@ export async function run(context: DatastoreAccess & Host & Clock, given: Given)
     const local = found.some(({ kind }) => POLICY_WORDS.has(kind.kind))
       ? await readLocalNode(context, given)
       : undefined;
-    for (const stored of found) described.push(await describe(store, stored, local));
+    const now = datastoreTime(store, context);
+    for (const stored of found) described.push(await describe(store, stored, { local, now }));
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ items: described }, undefined, 2)}\n`);
     else
       context.stdout(described.map(({ resource, related }) => formatDescribed(resource, related, context)).join("\n"));
@@ -50,9 +52,9 @@ interface Described {
 async function describe(
   store: Datastore,
   { kind, resource }: Stored,
-  local: LocalNode | undefined,
+  { local, now }: { readonly local: LocalNode | undefined; readonly now: Date },
 ): Promise<Described> {
-  const related = (await kind.describe?.(store, resource)) ?? [];
+  const related = (await kind.describe?.(store, resource, now)) ?? [];
   if (local?.unenforced === undefined || !POLICY_WORDS.has(kind.kind)) return { resource, related };
   const isHere = await isAppliedAt(local.name, resource, store);
   const notes = isHere ? [{ title: "Note", summary: local.unenforced, rows: [] }] : [];

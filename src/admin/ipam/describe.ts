@@ -12,23 +12,30 @@ import { describeAppliedPolicies } from "../policy/describe-policies.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { blockAt, blocksWithin, findBlocks, keptOfAllocation } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
-import { type BlockUsage, blockUsages, poolUsage } from "./usage.ts";
+import { type BlockUsage, blockUsages, poolUsage, restingIn } from "./usage.ts";
 
-export async function describePool(store: Datastore, { metadata }: IPPool): Promise<readonly DescribedSection[]> {
+export async function describePool(
+  store: Datastore,
+  { metadata }: IPPool,
+  now: Date,
+): Promise<readonly DescribedSection[]> {
   const pool = (await findPools(store)).readable.find(({ name }) => name === metadata.name);
   if (!pool) return [];
   const blocks = await blocksWithin(store, pool.cidr);
-  const usage = poolUsage(pool, {
+  const records = {
     blocks: blocks.readable,
     unreadable: blocks.unreadable.flatMap(({ key }) => blockAt(key) ?? []),
     reserved: (await findReserved(store)).readable,
-  });
+  };
+  const usage = poolUsage(pool, records);
+  const resting = restingIn(pool, records, now);
   const counts = [
     ["Size", usage.size],
     ["Used", usage.used],
     ...(usage.kept === 0 ? [] : [["Kept for pods", usage.kept] as const, ["Kept, waiting", usage.waiting] as const]),
     ["Reserved", usage.reserved],
     ["Free", usage.free],
+    ...(resting === 0 ? [] : [["Free, resting", resting] as const]),
     ...(usage.unreadable === 0n ? [] : [["In unreadable blocks", usage.unreadable] as const]),
   ] as const;
   return [

@@ -87,6 +87,7 @@ describe("ipam show", () => {
         reserved: 3,
         unreadable: 0,
         free: 12,
+        resting: 0,
         blockCount: 1,
       },
     ]);

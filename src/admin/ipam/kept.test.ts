@@ -1,7 +1,7 @@
 /** What commands say of addresses that are kept for pods, and how they reserve and free them. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
-import { means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import { means, nodeChange, poolChange, request, reservationChange, seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { formatAddress, parseAddress } from "../../ip/address.ts";
 import { readAllRecords } from "../../ipam/all-records.ts";
@@ -129,6 +129,22 @@ describe("ipam show", () => {
     expect(text).toContain("Until:      2026-01-02T04:04:05.000Z\n");
     expect((await ctl("ipam show --addresses")).stdout).toContain("(waiting)");
     expect((await ctl("describe ippool blue")).stdout).toMatch(/Kept, waiting: +1/);
+  });
+
+  test("counts resting ones among the free ones, unless they are reserved", async () => {
+    let last = "";
+    for (const pod of ["a", "b", "c"]) {
+      last = await assign(pod, { isKept: false });
+      await allocator().releaseHandle({ handle: `net.${pod}`, node: "n1", interface: "eth0" });
+    }
+    const free = async (minutes = 0) => (await ctl("ipam show", minutes)).stdout.split("\n")[1]?.split(/ {2,}/)[5];
+    expect(await free()).toBe("16 (3 resting)");
+    expect((await ctl("describe ippool blue")).stdout).toMatch(/Free, resting: +3/);
+    expect(await free(4)).toBe("16");
+
+    await seed(store, reservationChange("r", [last]));
+    const { pools } = JSON.parse((await ctl("ipam show -o json")).stdout);
+    expect(pools[0]).toMatchObject({ reserved: 1, free: 15, resting: 2 });
   });
 });
 

@@ -8,7 +8,9 @@ import {
   prefixesOverlap,
   prefixSize,
 } from "../../ip/prefix.ts";
+import { addressAt } from "../../ipam/block.ts";
 import { isWaitingAllocation, keptIn } from "../../ipam/leaks/waiting-addresses.ts";
+import { restingOrdinals } from "../../ipam/rest.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { allocationsOf } from "./blocks.ts";
 
@@ -77,6 +79,17 @@ export function poolUsage(pool: NamedPool, records: Records): PoolUsage {
     blocks: blockUsages(inside, records.reserved),
     unreadableBlocks: unreadable.toSorted(comparePrefixes).map(formatPrefix),
   };
+}
+
+/** How many of the free addresses of the pool rest. `now`: the time of the datastore. */
+export function restingIn(
+  { cidr }: Pick<NamedPool, "cidr">,
+  { blocks, reserved }: Pick<Records, "blocks" | "reserved">,
+  now: Date,
+): number {
+  const inside = blocks.filter((block) => prefixCovers(cidr, block.cidr));
+  const resting = inside.flatMap((block) => restingOrdinals(block, now).map((ordinal) => addressAt(block, ordinal)));
+  return resting.filter((address) => !reserved.some((prefix) => prefixContains(prefix, address))).length;
 }
 
 /** The usage of blocks outside all pools; `undefined` if there are none. */

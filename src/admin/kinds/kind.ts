@@ -56,8 +56,8 @@ export interface InheritedLabels<R extends Resource = Resource> {
 }
 
 export interface KindHooks<R extends Resource = Resource> {
-  /** What `describe` shows in addition to the resource itself. */
-  describe?(store: Datastore, resource: R): Promise<readonly DescribedSection[]>;
+  /** What `describe` shows in addition to the resource itself. `now`: the time of the datastore. */
+  describe?(store: Datastore, resource: R, now: Date): Promise<readonly DescribedSection[]>;
   /** For `-l` and `--show-labels`. Absent: only its own labels count. */
   readonly inheritedLabels?: InheritedLabels<R>;
   /** What the user should know about a resource that is written on this host; it is written nevertheless. */

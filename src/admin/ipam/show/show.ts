@@ -1,4 +1,5 @@
 import type { Datastore } from "../../../datastore/datastore.ts";
+import { datastoreTime } from "../../../ipam/allocator-means.ts";
 import { createPoolCommand } from "../../../ipam/pools.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../../model/keys.ts";
@@ -13,7 +14,7 @@ import { MAP_OPTION } from "../options.ts";
 import { findPools, findReserved } from "../pools.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 import { describeUnreadable } from "../unreadable-records.ts";
-import { type PoolUsage, poolUsage, type Records, strayUsage } from "../usage.ts";
+import { type PoolUsage, poolUsage, type Records, restingIn, strayUsage } from "../usage.ts";
 import { requireAddress, showAddress } from "./show-address.ts";
 import { showAddresses } from "./show-addresses.ts";
 import { showBorrowed } from "./show-borrowed.ts";
@@ -45,7 +46,7 @@ function requireOneMode({ switches, values }: Given): void {
   if (asked.length > 1) throw new UsageError(`${asked.join(" and ")} cannot be combined`);
 }
 
-async function showPools(store: Datastore, context: ClusterAccess, given: Given): Promise<ExitCode> {
+async function showPools(store: Datastore, context: ClusterAccess & Clock, given: Given): Promise<ExitCode> {
   const [pools, reserved, blocks] = [await findPools(store), await findReserved(store), await findBlocks(store)];
   const unreadable = [pools, reserved, blocks].flatMap((each) => each.unreadable);
   const records: Records = {
@@ -54,7 +55,11 @@ async function showPools(store: Datastore, context: ClusterAccess, given: Given)
     reserved: reserved.readable,
   };
   const stray = strayUsage(pools.readable, blocks.readable);
-  const usages = [...pools.readable.map((pool) => poolUsage(pool, records)), ...(stray ? [stray] : [])];
+  const now = datastoreTime(store, context);
+  const usages: readonly ShownUsage[] = [
+    ...pools.readable.map((pool) => ({ ...poolUsage(pool, records), resting: restingIn(pool, records, now) })),
+    ...(stray ? [{ ...stray, resting: 0 }] : []),
+  ];
   const showsBlocks = given.switches.has("show-blocks");
   if (wantsJson(given)) {
     const reported = unreadable.length === 0 ? {} : { unreadable: unreadable.map(describeUnreadable) };
@@ -76,7 +81,12 @@ interface TableOptions {
   readonly noPool: string;
 }
 
-function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: TableOptions): string {
+interface ShownUsage extends PoolUsage {
+  /** Of the free ones. */
+  readonly resting: number;
+}
+
+function table(usages: readonly ShownUsage[], { context, showsBlocks, noPool }: TableOptions): string {
   const rows = usages.flatMap((usage) => [
     [
       `${usage.pool ?? noPool}${usage.disabled ? " (disabled)" : ""}`,
@@ -85,7 +95,7 @@ function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: T
       count(usage.size),
       `${count(usage.used)}${usedNotes(usage)}`,
       count(usage.reserved),
-      count(usage.free),
+      `${count(usage.free)}${usage.resting > 0 ? ` (${usage.resting} resting)` : ""}`,
       bar(usage),
     ],
     ...(showsBlocks ? blockRows(usage) : []),
@@ -139,7 +149,7 @@ function count(number: bigint): string {
 }
 
 /** Counts that exceed the precision of JSON numbers are written as strings. */
-function asJson({ blocks, unreadableBlocks: _, ...usage }: PoolUsage, showsBlocks: boolean): object {
+function asJson({ blocks, unreadableBlocks: _, ...usage }: ShownUsage, showsBlocks: boolean): object {
   const plain = (fields: object) =>
     Object.fromEntries(
       Object.entries(fields).map(([name, value]) => [name, typeof value === "bigint" ? exact(value) : value]),
