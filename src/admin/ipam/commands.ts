@@ -125,6 +125,7 @@ export const ipamGc: Command = {
     "machine is off: its addresses are released, too, if they were assigned longer ago than the grace period. Just before that",
     "the pod and the node are read again, and an address that was assigned again is kept. Claims on blocks of nodes that are",
     "gone are released too, and empty blocks, except one of each pool and node; those outside all pools are all released.",
+    "An address that is kept for a pod is not freed: its use on the node ends, and it waits for the pod.",
   ].join("\n"),
   options: [
     NODE_NAME_OPTION,

@@ -4,7 +4,8 @@
  * Only what is certain counts: a pod that does not exist, is on another node, was evicted, or has other addresses. What
  * the orchestrator does not know (containers without a pod, further interfaces of a pod) is kept: the host's own search
  * for leaks, which sees its links, judges those. An address that is kept for a pod on a node that exists is judged by its host
- * alone: a pod of the same name asks for it, and the node that is silent may still run the former one.
+ * alone: a pod of the same name asks for it, and the node that is silent may still run the former one. An administrator who
+ * declares the node dead answers for that.
  */
 import { formatAddress } from "../../ip/address.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
@@ -15,6 +16,8 @@ export interface ClusterView {
   readonly podAt: (key: string) => PodRecord | undefined;
   /** The orchestrator's name of one of our nodes; `undefined` if the node is gone. */
   readonly nodeNamed: (node: string) => string | undefined;
+  /** Whether an administrator says that the node runs nothing any more, although it exists; absent: of none. */
+  readonly isDeclaredDead?: ((node: string) => boolean) | undefined;
   /** The container that the endpoint at the key is recorded for; `undefined` if the datastore has no such records. */
   readonly containerAt: (endpointKey: string) => string | undefined;
 }
@@ -31,7 +34,8 @@ interface Unused {
 /** The interface that the runtime of the orchestrator gives every pod: its addresses are those of the pod. */
 const POD_INTERFACE = "eth0";
 
-export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerAt }: ClusterView): Judgement {
+export function judge(allocation: NodeAllocation, view: ClusterView): Judgement {
+  const { podAt, nodeNamed, containerAt, isDeclaredDead } = view;
   const { node, pod, ifname, address, containerId, endpointKey, tunnel, isKept } = allocation;
   if (tunnel !== undefined) return judgeTunnel(tunnel, nodeNamed(node), node);
   if (pod === undefined) return { kind: "not judged", reason: "it does not belong to a pod" };
@@ -43,7 +47,7 @@ export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerA
     reason: isNodeGone ? `node ${node} is gone, and ${reason}` : reason,
     isNodeGone,
   });
-  if (isKept && !isNodeGone)
+  if (isKept && !isNodeGone && isDeclaredDead?.(node) !== true)
     return { kind: "not judged", reason: `it is kept for ${title}, and its host may still use it` };
   const found = podAt(podRecordKey(pod));
   // The ADD of a new pod waits for a kept address: it has none before this one is given up.

@@ -22,7 +22,7 @@ export interface LiveObjects {
   readonly isAbsent: (path: string) => Promise<boolean>;
 }
 
-export interface LiveMeans extends LiveObjects {
+export interface LiveMeans extends LiveObjects, Pick<ClusterView, "isDeclaredDead"> {
   readonly store: Datastore;
 }
 
@@ -52,6 +52,7 @@ export async function liveView(
   return {
     podAt: (key) => pods.get(key),
     nodeNamed: (node) => nodes.get(node),
+    isDeclaredDead: means.isDeclaredDead,
     containerAt: (key) => containerIn(endpoints.get(key)),
   };
 }

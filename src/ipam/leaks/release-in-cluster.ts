@@ -2,7 +2,6 @@
  * Releases what a search in the whole cluster has found. The search may have seen an old state: everything is judged again
  * by what API and datastore say now, and the writes are guarded by what was judged.
  */
-import type { Datastore } from "../../datastore/datastore.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { blockKey } from "../../model/keys.ts";
@@ -13,11 +12,10 @@ import { type LeakCandidate, unusedReason } from "./candidates.ts";
 import type { ClusterRecords, GoneNode } from "./cluster-records.ts";
 import type { SurplusBlock } from "./empty-blocks.ts";
 import { surplusBlocks } from "./find.ts";
-import { blocksOfNode, endpointsOf, isUnchanged, type LiveObjects, liveNodeName, liveView } from "./live-view.ts";
+import { blocksOfNode, endpointsOf, isUnchanged, type LiveMeans, liveNodeName, liveView } from "./live-view.ts";
 import { releaseLeaks } from "./release.ts";
 
-export interface ClusterReleaseMeans extends LiveObjects {
-  readonly store: Datastore;
+export interface ClusterReleaseMeans extends LiveMeans {
   readonly allocator: Allocator;
   /** The time of the datastore. */
   readonly datastoreNow: () => Date;

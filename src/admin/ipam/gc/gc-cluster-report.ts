@@ -3,18 +3,25 @@ import { counted } from "../../../counted.ts";
 import { identity } from "../../../identity.ts";
 import { formatAddress } from "../../../ip/address.ts";
 import { describeNodeAllocation, type NodeAllocation } from "../../../ipam/leaks/allocations.ts";
-import type { ClusterReport } from "./gc-cluster.ts";
+import type { ClusterReport, State } from "./gc-cluster.ts";
 
 export function reportText({ addresses, blocks, unjudged }: ClusterReport): string {
-  const count = addresses.filter(({ state }) => state !== "kept").length;
-  const kept = addresses.length - count;
+  const countOf = (...states: readonly State[]) => addresses.filter(({ state }) => states.includes(state)).length;
+  const waiting = countOf("waits", "would wait");
+  const count = countOf("released", "would release");
+  const summary = [
+    counted(count, "leaked address", "leaked addresses"),
+    ...(waiting === 0 ? [] : [`${counted(waiting, "address", "addresses")} that pods keep`]),
+    `${countOf("kept")} kept for now`,
+    counted(blocks.length, "surplus block"),
+  ];
   return [
     ...addresses.map(
       ({ state, allocation, reason, kept: but }) =>
-        `${state} ${titleOf(allocation)}: ${reason}${but === undefined ? "" : `; ${but}`}`,
+        `${VERBS[state]} ${titleOf(allocation)}: ${reason}${but === undefined ? ending(allocation, state) : `; ${but}`}`,
     ),
     ...blocks.map(({ state, block, node, reason }) => `${state} block ${block} of node ${node}: ${reason}`),
-    `Cluster: ${counted(count, "leaked address", "leaked addresses")}, ${kept} kept for now, ${counted(blocks.length, "surplus block")}`,
+    `Cluster: ${summary.join(", ")}`,
     ...(unjudged === 0
       ? []
       : [
@@ -22,6 +29,19 @@ export function reportText({ addresses, blocks, unjudged }: ClusterReport): stri
         ]),
     "",
   ].join("\n");
+}
+
+const VERBS: Readonly<Record<State, string>> = {
+  released: "released",
+  "would release": "would release",
+  waits: "ended the use of",
+  "would wait": "would end the use of",
+  kept: "kept",
+};
+
+function ending({ pod }: NodeAllocation, state: State): string {
+  const isLeft = state === "waits" || state === "would wait";
+  return isLeft && pod !== undefined ? `; it waits for pod ${pod.namespace}/${pod.name}` : "";
 }
 
 /** `10.0.0.5 (pod red/web, container "4f6c" on node n1)` */

@@ -3,11 +3,15 @@ import { type AdminSurroundings, runInside } from "../../../../test/support/admi
 import { addressedNodeChange, means, podRequest, poolChange, seed, textsOf } from "../../../../test/support/ipam.ts";
 import { startFakeApi } from "../../../../test/support/kube-api/fake-api.ts";
 import { openMemory } from "../../../datastore/memory/memory.ts";
+import { formatAddress } from "../../../ip/address.ts";
 import { readAllRecords } from "../../../ipam/all-records.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
+import { KeptInUse } from "../../../ipam/assign/kept-address.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
+import { keptIn } from "../../../ipam/leaks/waiting-addresses.ts";
 import type { KubeClient } from "../../../kube/api.ts";
 import { clusterInformation } from "../../../model/cluster-information.ts";
+import { keepHandle } from "../../../model/kept-address.ts";
 import { resourceKey } from "../../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../../main/command.ts";
 
@@ -65,6 +69,26 @@ async function createPod(name: string, node: string, ips: readonly string[]): Pr
 async function assign(pod: string, node: string, at = before(60)): Promise<readonly string[]> {
   const allocator = openAllocator(store, means({ now: () => at }));
   return textsOf(await allocator.assign(podRequest(`${pod}-c`, { pod, node })));
+}
+
+/** The same for a pod that keeps its addresses. */
+async function assignKept(
+  pod: string,
+  { node, container, at = before(60) }: { readonly node: string; readonly container: string; readonly at?: Date },
+): Promise<readonly string[]> {
+  const handle = keepHandle({ network: "net", namespace: "red", identity: `pod/${pod}` });
+  const keep = { handle, containerId: container, when: "always", title: `pod "red/${pod}"` } as const;
+  const allocator = openAllocator(store, means({ now: () => at }));
+  return textsOf(await allocator.assign({ ...podRequest(container, { pod, node }), keep }));
+}
+
+/** `10.0.0.5 c1` in use, `10.0.0.5 waits` */
+async function kept(): Promise<readonly string[]> {
+  const { blocks } = await readAllRecords(store);
+  return blocks
+    .flatMap(keptIn)
+    .map(({ address, kept: { user } }) => `${formatAddress(address)} ${user?.containerId ?? "waits"}`)
+    .sort();
 }
 
 /** The addresses that were released at `NOW` may be used by another node then. */
@@ -249,6 +273,57 @@ describe("ipam gc --cluster", () => {
     expect(stdout).toContain("Cluster: 2 leaked addresses, 2 kept for now");
     expect(await handles()).toEqual(["net.new-c", "net.runs-c"]);
     expect(findProblems(await readAllRecords(store))).toEqual([]);
+  });
+
+  describe("what pods keep on a dead node", () => {
+    const deletePod = (name: string) =>
+      client.request({ method: "DELETE", path: `/api/v1/namespaces/red/pods/${name}` });
+
+    test("waits for its pod, which gets it on another node; all else is released", async () => {
+      const [own, others] = [
+        await assignKept("db-0", { node: "n1", container: "c1" }),
+        await assignKept("db-1", { node: "n2", container: "c2" }),
+      ];
+      const [gone] = await assign("gone", "n1");
+      // StatefulSet and scheduler have made it again; its ADD finds the address in use.
+      await createPod("db-0", "n2", []);
+      const failure = await assignKept("db-0", { node: "n2", container: "c3", at: NOW }).catch(
+        (error: unknown) => error,
+      );
+      expect(failure).toBeInstanceOf(KeptInUse);
+      await gc();
+      const dry = await gc("--dead-node n1 --dry-run");
+      const title = (address: string) =>
+        `${address} (pod red/db-0, container "c1" on node n1): pod red/db-0 is on node n2`;
+      for (const address of own)
+        expect(dry.stdout).toContain(`would end the use of ${title(address)}; it waits for pod red/db-0\n`);
+      expect(await kept()).toEqual([...own.map((each) => `${each} c1`), ...others.map((each) => `${each} c2`)].sort());
+
+      const { code, stdout } = await gc("--dead-node n1");
+      expect(code).toBe(EXIT_OK);
+      for (const address of own)
+        expect(stdout).toContain(`ended the use of ${title(address)}; it waits for pod red/db-0\n`);
+      expect(stdout).toContain(`released ${gone} (pod red/gone, container "gone-c" on node n1)`);
+      expect(stdout).toContain("Cluster: 2 leaked addresses, 2 addresses that pods keep, 0 kept for now");
+      expect(await kept()).toEqual(
+        [...own.map((each) => `${each} waits`), ...others.map((each) => `${each} c2`)].sort(),
+      );
+
+      expect(await assignKept("db-0", { node: "n2", container: "c3", at: NOW })).toEqual(own);
+      expect(findProblems(await readAllRecords(store))).toEqual([]);
+    });
+
+    test("is in use as long as the API has the pod there with it, and waits once that is deleted", async () => {
+      const own = await assignKept("db-0", { node: "n1", container: "c1" });
+      await createPod("db-0", "n1", own);
+      await gc("--dead-node n1");
+      expect(await kept()).toEqual(own.map((each) => `${each} c1`).sort());
+
+      await deletePod("db-0");
+      const { addresses } = JSON.parse((await gc("--dead-node n1 -o json")).stdout);
+      expect(addresses.map(({ state }: { readonly state: string }) => state)).toEqual(["waits", "waits"]);
+      expect(await kept()).toEqual(own.map((each) => `${each} waits`).sort());
+    });
   });
 
   test("counts the grace period from the assignment, however long it is", async () => {

@@ -42,7 +42,8 @@ import { blockKey } from "../../../model/keys.ts";
 import type { Call, Clock, Terminal } from "../../main/context.ts";
 import { allocatorFor } from "../allocator.ts";
 
-export type State = "released" | "would release" | "kept";
+/** An address that is kept for a pod is not free afterwards: it waits for its pod. */
+export type State = "released" | "would release" | "waits" | "would wait" | "kept";
 
 export interface JudgedAddress {
   readonly allocation: NodeAllocation;
@@ -86,11 +87,14 @@ export async function searchCluster(search: ClusterSearch, context: Call & Termi
   const sides = { store, orchestrator, hasNodeRecords: hasEndpointRecords, ...objects };
   const { problem } = await confirmCluster(sides, search.isDryRun ? "check" : "record");
   if (problem !== undefined) context.stderr(`${problem}\n`);
-  const { records, unreadable } = await readCluster({ store, orchestrator, hasEndpointRecords });
+  const isDeclaredDead = (node: string) => search.deadNodes.has(node);
+  const { records: read, unreadable } = await readCluster({ store, orchestrator, hasEndpointRecords });
+  const records = { ...read, view: { ...read.view, isDeclaredDead } };
   const means: ClusterReleaseMeans = {
     store,
     allocator: allocatorFor(store, context),
     ...objects,
+    isDeclaredDead,
     hasEndpointRecords,
     datastoreNow: () => datastoreTime(store, context),
     mayWrite: () => !context.signal.aborted,
@@ -160,15 +164,19 @@ async function judgeCandidate(
     allocations.map((allocation) => ({ allocation, state, reason, ...(kept === undefined ? {} : { kept }) }));
   if (!isNodeGone && !allocations.every(({ node }) => deadNodes.has(node))) return each("kept", NODE_EXISTS);
   if (!isNodeGone && !isOverdue) return each("kept", graceText(milliseconds, graceMilliseconds));
-  if (isDryRun) return each("would release");
+  if (isDryRun) return allocations.map((allocation) => ({ allocation, state: stateIfLeft(allocation).later, reason }));
   const outcome = await releaseCandidate(candidate, means).catch(keptIfUnreadable);
   if (outcome.kind === "kept") return each("kept", outcome.reason);
   const released = new Set(outcome.released.map(({ address }) => formatAddress(address)));
   return allocations.map((allocation) =>
     released.has(formatAddress(allocation.address))
-      ? { allocation, state: "released", reason: outcome.reason }
+      ? { allocation, state: stateIfLeft(allocation).now, reason: outcome.reason }
       : { allocation, state: "kept", reason, kept: "it was assigned again in the meantime" },
   );
+}
+
+function stateIfLeft({ isKept }: NodeAllocation): { readonly now: State; readonly later: State } {
+  return isKept ? { now: "waits", later: "would wait" } : { now: "released", later: "would release" };
 }
 
 const NODE_EXISTS = "its node exists, and its agent releases it once the host has no link for it";
