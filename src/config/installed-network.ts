@@ -38,6 +38,8 @@ export interface InstalledNetwork {
 export interface FoundNetwork extends InstalledNetwork {
   /** Why other files of the directory cannot be used: runtimes skip them. */
   readonly skipped: readonly string[];
+  /** `policy.type` of this or of another network of the host, which share one policy table. */
+  readonly isPolicyRequired: boolean;
 }
 
 /** Where network configs are found. */
@@ -62,9 +64,12 @@ export async function findInstalledNetwork(files: NetworkFiles): Promise<FoundNe
   const first = read.find((each) => each.kind === "own" || (each.kind === "unusable" && each.mayBeOurs));
   if (first?.kind === "unusable") throw first.failure;
   const unusable = read.flatMap((each) => (each.kind === "unusable" ? [each.failure] : []));
-  if (first?.kind === "own") return { ...first.network, skipped: unusable.map(({ message }) => message) };
-  const ofAgent = await findAgentNetwork(files);
-  if (ofAgent !== undefined) return { ...ofAgent, skipped: unusable.map(({ message }) => message) };
+  const own = read.flatMap((each) => (each.kind === "own" ? [each.network] : []));
+  const found = own[0] ?? (await findAgentNetwork(files));
+  if (found !== undefined) {
+    const isPolicyRequired = [found, ...own].some(({ decoded }) => decoded.config.policyType !== undefined);
+    return { ...found, isPolicyRequired, skipped: unusable.map(({ message }) => message) };
+  }
   // Nothing else runs our plugin here: whatever is in it, that file may have been ours.
   if (unusable[0] !== undefined) throw unusable[0];
   return undefined;
@@ -84,7 +89,7 @@ export async function policyRequirement(files: NetworkFiles): Promise<PolicyRequ
   try {
     const network = await findInstalledNetwork(files);
     if (network === undefined) return { isPolicyRequired: false };
-    return { network, isPolicyRequired: network.decoded.config.policyType !== undefined };
+    return { network, isPolicyRequired: network.isPolicyRequired };
   } catch (failure) {
     return { isPolicyRequired: false, problem: describeFailure(failure) };
   }

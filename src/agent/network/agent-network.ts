@@ -76,7 +76,7 @@ export async function readAgentNetwork(
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, files.hostName),
     nodeNameFile: config.node.nameFile ?? DEFAULT_NODE_NAME_FILE,
     features: config.features,
-    isPolicyRequired: config.policyType !== undefined,
+    isPolicyRequired: installed.isPolicyRequired,
     isForAgentOnly: isForAgentOnly(installed),
     furtherSources: config.features.allowedSourcePrefixes
       ? { permittedInCluster: config.clusterSourcePrefixes.flatMap((text) => parsePrefix(text) ?? []) }

@@ -15,7 +15,7 @@ import type { AgentNetwork } from "./agent-network.ts";
 /** How often an installed network is looked for. */
 const INSTALLED_MILLISECONDS = 2_000;
 /** How often it is looked whether the network in use has changed. */
-const CHANGED_MILLISECONDS = 10_000;
+const CHANGED_MILLISECONDS = 3_000;
 
 interface Means extends Pick<AgentProcess, "environment" | "say"> {
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
