@@ -177,7 +177,7 @@ module.exports = {
       to: {
         path: "^src/(chained|plugin)/",
         pathNot:
-          "^src/(chained/(portmap/(options|read-table|record-file|running-owners)|bandwidth/bandwidth)|plugin/(annotations|annotated-requests))\\.ts$",
+          "^src/(chained/(portmap/(options|read-table|record-file|running-owners)|bandwidth/(bandwidth|quantity))|plugin/(annotations|annotated-requests))\\.ts$",
       },
     },
     {

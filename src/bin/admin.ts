@@ -87,6 +87,7 @@ function filesOf(environment: Environment): Files {
     replacePrivateFile: async (path, text) => {
       (await import("../linux/replace-file.ts")).replaceFile(path, text, "owner");
     },
+    removeFile: async (path) => (await import("../linux/files.ts")).removeFile(path),
     writeArchive: writeNewFile,
   };
 }

@@ -18,6 +18,16 @@ export function networkProfileSpec(network: string): Profile["spec"] {
   };
 }
 
+/**
+ * Of a network that others do not reach: only containers have the label of an orchestrator, so the host and what it publishes
+ * for others stay as they are.
+ */
+export function isolatedProfileSpec(network: string): Profile["spec"] {
+  const { ingress = [], ...others } = networkProfileSpec(network);
+  const refused = { action: "Deny", source: { selector: `has(${identity.labelPrefix}orchestrator)` } } as const;
+  return { ...others, ingress: [...ingress, refused, { action: "Allow" }] };
+}
+
 /** Whether the record is one that ADD wrote and nobody edited: neither its rules nor its labels and annotations. */
 export function isUneditedNetworkProfile({ metadata, spec }: Profile): boolean {
   const { name, uid: _, creationTimestamp: __, resourceVersion: ___, ...others } = metadata;

@@ -38,7 +38,8 @@ describe("the page about podman", () => {
   testPage("switches the network on, and a container reaches the gateway", async () => {
     const printed = await type("Switch the network on");
 
-    expect(printed).toMatch(/^node\/\S+ created$/m);
+    expect(printed).toMatch(/^network pods created: \S+$/m);
+    expect(printed).toMatch(/^pods +pods \(10\.66\.0\.0\/24\) +no +0 /m);
     expect(printed).toMatch(new RegExp(`^\\w+ +pods +${identity.product}$`, "m"));
     expect(printed).toContain(" 1 packets received");
   });
@@ -76,6 +77,15 @@ describe("the page about podman", () => {
     expect(printed).toMatch(/^containerlabels\/\S+\.web labelled$/m);
     expect(printed).toMatch(/^\S+\.web +\S+ +web +role=web /m);
     expect(printed).toMatch(/^containerlabels\/\S+\.web deleted$/m);
+  });
+
+  testPage("keeps other networks out of an isolated one, and nobody else", async () => {
+    const printed = await type("Networks that do not reach each other");
+
+    expect(printed.match(/^(kept out|cart)$/gm)).toEqual(["kept out", "cart", "cart"]);
+    expect(printed).toMatch(/^Isolated: +yes/m);
+    expect(printed).toContain('Cannot delete network "shop": containers are connected to it: cart');
+    expect(printed).toMatch(/^cart is connected to it$/m);
   });
 
   testPage("leaves nothing that is in use, no program, no table and no directory, and no agent", async () => {

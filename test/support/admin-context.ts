@@ -56,6 +56,7 @@ export interface AdminSurroundings {
   readonly uplinkMtu?: number;
   readonly replaceFile?: Context["replaceFile"];
   readonly replacePrivateFile?: Context["replacePrivateFile"];
+  readonly removeFile?: Context["removeFile"];
   readonly findProgram?: Context["findProgram"];
   readonly hostAddresses?: readonly HostAddress[];
   readonly linkNames?: readonly string[];
@@ -111,6 +112,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     version: surroundings.version ?? VERSION,
     replaceFile: surroundings.replaceFile ?? (async () => false),
     replacePrivateFile: surroundings.replacePrivateFile ?? (async () => {}),
+    removeFile: surroundings.removeFile ?? (async () => false),
     startedBy: () => 1,
     findProgram: surroundings.findProgram ?? (() => undefined),
     uplinkMtu: async () => surroundings.uplinkMtu,

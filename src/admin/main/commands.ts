@@ -28,6 +28,7 @@ import {
   ipamShow,
   ipamSplit,
 } from "../ipam/commands.ts";
+import { networkCreate, networkDelete, networkList, networkShow } from "../network/commands.ts";
 import { nodeCheck, nodeChecksystem, nodeRegister, nodeRestore, nodeRun, nodeStatus } from "../node/commands.ts";
 import {
   policyCounters,
@@ -74,6 +75,12 @@ export const COMMANDS: CommandGroup = {
       name: "datastore",
       summary: "Check, initialize and migrate the datastore",
       commands: [datastoreCheck, datastoreInit, datastoreAdoptCluster, MIGRATE_COMMANDS],
+    },
+    {
+      kind: "group",
+      name: "network",
+      summary: "Create, list and delete networks of containers on this host",
+      commands: [networkCreate, networkList, networkShow, networkDelete],
     },
     {
       kind: "group",

@@ -69,6 +69,8 @@ export interface Files {
   replaceFile(path: string, text: string): Promise<boolean>;
   /** As `replaceFile`, but only its owner may read it. */
   replacePrivateFile(path: string, text: string): Promise<void>;
+  /** Returns whether the file existed. */
+  removeFile(path: string): Promise<boolean>;
   /** Writes a new file that only its owner can read; fails if it exists. */
   writeArchive(path: string, content: Uint8Array): Promise<void>;
 }

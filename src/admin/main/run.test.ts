@@ -47,7 +47,7 @@ describe("runAdmin()", () => {
     [["config"], "check"],
     [["confg"], 'did you mean "config"?'],
     [["gte"], 'did you mean "get"?'],
-    [["list"], 'did you mean "get"?'],
+    [["list"], 'did you mean "get" or "network list"?'],
     [["release"], 'did you mean "ipam release"?'],
     [["check"], '"datastore check" or "datastore migrate check" or "ipam check" or "node check" or "config check"'],
     [["pools"], 'did you mean "get pools"?'],

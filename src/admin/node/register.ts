@@ -1,5 +1,7 @@
+import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { findInstalledNetwork, type InstalledNetwork } from "../../config/installed-network.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { NODE } from "../../model/kinds.ts";
 import type { OrchestratorSide } from "../../upkeep/orchestrator-name.ts";
@@ -11,20 +13,41 @@ import type { Call, Clock, DatastoreAccess, Files, Host } from "../main/context.
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
 
-export async function run(context: DatastoreAccess & Host & Clock, given: Given): Promise<ExitCode> {
+type Means = DatastoreAccess & Host & Clock;
+
+export async function run(context: Means, given: Given): Promise<ExitCode> {
   const orchestrator = orchestratorOf(await findNetwork(context, given));
   const name = await nameOfNode(context, given);
   const whenTaken = given.switches.has("force") ? "replace" : "refuse";
-  const means = { ...context, warn: (message: string) => context.stderr(`Warning: ${message}\n`) };
   return withNewDatastore(context, given, (store, { kind }) =>
     forEachResource(context, given, {
       all: [{ kind: NODE, name: { name } }],
       act: () =>
-        registerHost(store, { name, kind, orchestrator, whenTaken }, means).catch((failure: unknown) => {
-          throw explained(NODE.key({ name }), failure);
-        }),
+        registerHost(store, { name, kind, orchestrator, whenTaken }, withWarnings(context)).catch(
+          (failure: unknown) => {
+            throw explained(NODE.key({ name }), failure);
+          },
+        ),
     }),
   );
+}
+
+/** For the first network of containers on a host. What is registered stays as it is. */
+export async function registerIfMissing(
+  store: Datastore,
+  kind: DatastoreSettings["kind"],
+  context: Means,
+): Promise<void> {
+  const name = await nameOfNode(context, WITHOUT_OPTIONS);
+  const { answers } = await store.read([{ kind: "key", key: NODE.key({ name }) }]);
+  if (answers.flat().length > 0) return;
+  await registerHost(store, { name, kind, orchestrator: undefined, whenTaken: "refuse" }, withWarnings(context));
+}
+
+const WITHOUT_OPTIONS: Given = { operands: [], switches: new Set(), values: new Map(), lists: new Map() };
+
+function withWarnings(context: Means) {
+  return { ...context, warn: (message: string) => context.stderr(`Warning: ${message}\n`) };
 }
 
 /** An unusable config does not matter to a host that is registered under a given name. */
