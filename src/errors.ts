@@ -108,8 +108,8 @@ export const ERROR_TABLE = {
   "address-taken": {
     code: 104,
     retry: "no",
-    meaning: "The requested address is already in use",
-    remedy: "Request another address, or remove the owner named in the message",
+    meaning: "The requested address is already in use, or another one is kept for the pod",
+    remedy: "Request another address, remove the owner named in the message, or give up the kept address",
   },
   "address-outside-pools": {
     code: 105,

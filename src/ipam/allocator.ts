@@ -19,6 +19,7 @@ import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { quoted } from "../quote.ts";
 import { type AllocatorMeans, type AllocatorParts, datastoreTime } from "./allocator-means.ts";
 import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
+import { KeptIsOver } from "./assign/kept-address.ts";
 import { addressAt } from "./block.ts";
 import { type Alongside, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
@@ -121,8 +122,13 @@ async function assign(
   alongside: Alongside<Assignment> | undefined,
 ): Promise<Assignment> {
   const written: AssignOutcome[] = [];
+  const attempt = () => assignOrFail(parts, request, { alongside, partly: (outcome) => void written.push(outcome) });
   try {
-    const assignment = await assignOrFail(parts, request, { alongside, partly: (outcome) => written.push(outcome) });
+    const assignment = await attempt().catch(async (failure: unknown) => {
+      if (!(failure instanceof KeptIsOver)) throw failure;
+      await releaseAddresses(unlocked, parts.means, failure.addresses);
+      return attempt();
+    });
     return { ...assignment, addresses: withOrigin(assignment.addresses, written) };
   } catch (failure) {
     // Should that fail, too, the DEL that follows does it; as it does after a failure of the datastore itself, or a lock.

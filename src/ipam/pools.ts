@@ -53,6 +53,8 @@ export interface Pool {
   readonly namespaces?: SelectedNamespaces;
   /** Pods get their addresses again after they were deleted, for that long; absent: the pool does not keep addresses. */
   readonly keepForSeconds?: number;
+  /** The administrator says that it does not keep addresses, whatever an annotation asks for. */
+  readonly forbidsKeeping?: true;
   /** Its key and the revision that was read. */
   readonly key: string;
   readonly revision: string;

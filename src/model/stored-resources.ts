@@ -27,6 +27,10 @@ export interface StoredPool {
   readonly allowedUses: readonly string[];
   /** Its own setting. */
   readonly cooldownSeconds?: number;
+  /** Absent: it does not keep addresses by itself. */
+  readonly keepForSeconds?: number;
+  /** Nor for a pod that asks for it: its field says so. */
+  readonly forbidsKeeping?: true;
   readonly announcing: PoolAnnouncing;
   /** Why nothing is assigned from it: an API server without validation rules accepted it. */
   readonly unusable: string | undefined;
@@ -56,6 +60,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     ...(namespaceSelector.trim() === "" ? {} : { namespaceSelector }),
     ...(spec.flag("keepAddresses", false) ? { keepForSeconds: keepForSeconds(spec.text("keepFor", "")) } : {}),
+    ...(spec.flag("keepAddresses", true) ? {} : { forbidsKeeping: true as const }),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
     ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
     announcing: poolAnnouncing({ ...modes, disableBGPExport: spec.flag("disableBGPExport", false) }),

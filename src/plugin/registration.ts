@@ -78,7 +78,7 @@ export async function registerWithOwnIpam(
 
 /** Rarely needed, and loaded only then. */
 async function hasEnded(failure: KeptInUse, session: Session): Promise<boolean> {
-  if (failure.uses.some(({ node }) => node !== session.node)) return false;
+  if (failure.uses.length === 0 || failure.uses.some(({ node }) => node !== session.node)) return false;
   const { endFormerUse } = await import("./end-former-use.ts");
   return endFormerUse(failure, session);
 }

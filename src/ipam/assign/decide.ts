@@ -26,9 +26,10 @@ import {
   keepingRequest,
   keptAddress,
   poolAt,
-  requireUnused,
+  requireKeepingAllowed,
+  requireUsable,
 } from "./kept-address.ts";
-import { type ListedRequest, listedAddress, listGuards, requestsOfList } from "./listed-address.ts";
+import { listedAddress, listGuards, type OneRequest, requestsOfList } from "./listed-address.ts";
 import { fromNewBlock } from "./new-block.ts";
 import { staleAffinityChanges, unreadDeselected } from "./stale-affinity.ts";
 import { unconfirmedClaimChanges } from "./unconfirmed-claim.ts";
@@ -70,26 +71,41 @@ function decideKeeping(
   }
   const unread = view.unreadHandles([ordinary.handle, keeping.handle]);
   if (unread.length > 0) return { kind: "read", wanted: unread };
-  if (view.handle(ordinary.handle) !== undefined) {
-    const before = decideFor(ordinary, view, means);
-    if (before.kind === "read" || before.outcome.addresses.some(({ held }) => held)) return before;
-  }
+  const before = heldByContainer(ordinary, view, means);
+  if (typeof before !== "boolean") return before;
+  if (before) return decideFor(ordinary, view, means);
   const holds = holdsKept(view, keeping);
   if (typeof holds !== "boolean") return { kind: "read", wanted: holds };
   if (isAlways || holds) return decideFor(keeping, view, means);
   const decision = decideFor(ordinary, view, means);
   if (decision.kind === "read") return decision;
-  const isKept = decision.outcome.addresses.some(({ address }) => poolAt(view, address)?.keepForSeconds !== undefined);
-  return isKept ? decideFor(keeping, view, means) : decision;
+  const pools = decision.outcome.addresses.map(({ address }) => poolAt(view, address));
+  const isKept = pools.some((pool) => pool?.keepForSeconds !== undefined);
+  return isKept && !pools.some((pool) => pool?.forbidsKeeping) ? decideFor(keeping, view, means) : decision;
 }
+
+/** Whether it has addresses that are not kept, or what must be read to tell. Its handle may count more than it has. */
+function heldByContainer(
+  request: AssignRequest,
+  view: View,
+  means: AssignMeans,
+): boolean | Extract<Choice, { kind: "read" }> {
+  const found = FAMILIES.map((family) =>
+    heldAddress(openSearch({ kind: "automatic", family }, { view, request, ...means })),
+  );
+  const wanted = found.flatMap((choice) => (choice?.kind === "read" ? choice.wanted : []));
+  return wanted.length > 0 ? { kind: "read", wanted } : found.some((choice) => choice !== undefined);
+}
+
+const FAMILIES = [4, 6] as const;
 
 /** `request.keep`: the addresses are kept. */
 function decideFor(request: AssignRequest, view: View, means: AssignMeans): Decision<AssignOutcome> {
-  if (isKeeping(request)) requireUnused(view, request);
   const addressRequests = request.addressRequests.flatMap((each): readonly OneRequest[] =>
     each.kind === "listed" ? requestsOfList(each, view.addressList(each.list)) : [each],
   );
   requireOnePerFamily(addressRequests);
+  if (isKeeping(request)) requireUsable(view, request, addressRequests);
   const choices = addressRequests.map((addressRequest) =>
     chooseAndKeep(addressRequest, openSearch(addressRequest, { view, request, ...means })),
   );
@@ -106,9 +122,6 @@ function decideFor(request: AssignRequest, view: View, means: AssignMeans): Deci
 
 type Made = Exclude<Choice, { kind: "read" }>;
 
-/** For one address. */
-type OneRequest = Exclude<AddressRequest, { kind: "listed" }> | ListedRequest;
-
 function isKeeping(request: AssignRequest): request is KeepingRequest {
   return request.keep !== undefined;
 }
@@ -124,7 +137,9 @@ function chooseAndKeep(addressRequest: OneRequest, search: Search): Choice {
   };
   const choice = ofPool(undefined);
   if (choice.kind !== "take") return choice;
-  return ofPool(poolAt(view, addressAt(choice.taken.block, choice.taken.ordinal)));
+  const pool = poolAt(view, addressAt(choice.taken.block, choice.taken.ordinal));
+  if (choice.wasHeld === undefined && choice.formerNode === undefined) requireKeepingAllowed(pool, request.keep);
+  return ofPool(pool);
 }
 
 function choose(addressRequest: OneRequest, search: Search): Choice {

@@ -73,7 +73,7 @@ function otherThanHeld(search: Search, addressRequest: GivenRequest): Choice | u
 }
 
 /** `"10.0.0.5"`, and the annotation that asks for it. */
-function describeGiven({ address, place }: Pick<GivenRequest, "address" | "place">): string {
+export function describeGiven({ address, place }: Pick<GivenRequest, "address" | "place">): string {
   const text = `"${formatAddress(address)}"`;
   return place === undefined ? text : `${text} (${place})`;
 }

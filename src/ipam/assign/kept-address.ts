@@ -1,18 +1,20 @@
 /**
  * What is kept for the identity of the pod (model/kept-address.ts):
  *
- *   waits                          it is taken, on whatever node, whatever became of its pool
+ *   waits                          it is taken, on whatever node, if the request allows it
+ *   waits, but has no use any more `KeptIsOver`: its pool is disabled or deleted. It is released, and another one chosen
  *   used by this container         it is held: a second ADD
  *   used by another container      `KeptInUse`: ADD is refused until that one's use has ended
  *
  * An attachment is kept as a whole or not at all. Pure.
  */
+import { counted } from "../../counted.ts";
 import type { Wanted } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type Address, formatAddress, isSameAddress } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
-import { INTERFACE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { affineNode, INTERFACE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import {
   CONTAINER_ATTRIBUTE,
   KEPT_ATTRIBUTE,
@@ -24,12 +26,13 @@ import {
 import { quoted } from "../../quote.ts";
 import { addressAt, attributesOf } from "../block.ts";
 import { allocationsIn, type NodeAllocation } from "../leaks/allocations.ts";
-import type { Pool } from "../pools.ts";
-import type { AssignRequest, KeepRequest } from "../request.ts";
+import { askedPools, type Pool, poolHolding } from "../pools.ts";
+import { type AssignRequest, type GuardedAddress, guarded, type KeepRequest } from "../request.ts";
 import type { KnownBlock, View } from "../view.ts";
 import type { Choice, Search } from "./choice.ts";
-import type { GivenRequest } from "./given-address.ts";
+import { describeGiven } from "./given-address.ts";
 import { keepAddress, recordAgain } from "./held-address.ts";
+import { type OneRequest, requireNamespace, shownList } from "./listed-address.ts";
 
 /** A request whose addresses are kept, under the handle of the identity. */
 export interface KeepingRequest extends AssignRequest {
@@ -40,17 +43,33 @@ export interface KeepingRequest extends AssignRequest {
 export class KeptInUse extends PluginError {
   constructor(
     title: string,
+    used: readonly KeptPlace[],
+    /** Empty if a record does not tell all of a use: then only its container, or an administrator, can end it. */
     readonly uses: readonly NodeAllocation[],
   ) {
-    const [first] = uses;
-    const addresses = uses.map(({ address }) => `"${formatAddress(address)}"`).join(" and ");
-    const [are, them] = uses.length === 1 ? ["address", "it"] : ["addresses", "them"];
+    const [first] = used;
+    const texts = used.map(({ address }) => formatAddress(address));
+    const [are, is, them] = used.length === 1 ? ["address", "is", "it"] : ["addresses", "are", "them"];
+    const { containerId = "", node } = first?.kept.user ?? {};
     super(
       "try-again-later",
-      `Cannot assign addresses to ${title}: its kept ${are} ${addresses} ${uses.length === 1 ? "is" : "are"} still used by container ${quoted(first?.containerId ?? "")} on node ${quoted(first?.node ?? "")}`,
+      `Cannot assign addresses to ${title}: its kept ${are} ${texts.map(quoted).join(" and ")} ${is} still used by container ${quoted(containerId)} on node ${quoted(node ?? "unknown")}`,
       {
-        details: `the DEL of that container gives ${them} back; if its node is lost, delete the Node, or release ${them} once the container certainly does not run any more: ${uses.map(({ address }) => `${identity.adminTool} ipam release --ip ${formatAddress(address)} --force`).join("; ")}`,
+        details: `the DEL of that container gives ${them} back; if its node is lost, delete the Node, or release ${them} once the container certainly does not run any more: ${texts.map((text) => `${identity.adminTool} ipam release --ip ${text} --force`).join("; ")}`,
       },
+    );
+  }
+}
+
+/** What waits is not given again: it is to be released, and the request decided again. */
+export class KeptIsOver extends PluginError {
+  constructor(
+    title: string,
+    readonly addresses: readonly GuardedAddress[],
+  ) {
+    super(
+      "try-again-later",
+      `Cannot assign addresses to ${title}: ${counted(addresses.length, "kept address", "kept addresses")} could not be released`,
     );
   }
 }
@@ -76,35 +95,121 @@ export function holdsKept(view: View, request: KeepingRequest): boolean | readon
   return unread.length > 0 ? unread.map((cidr) => view.wantedBlock(cidr)) : keptIn(view, request).length > 0;
 }
 
-/** Throws `KeptInUse` if another container uses any of it. */
-export function requireUnused(view: View, request: KeepingRequest): void {
+/** Throws `KeptInUse` if another container uses any of it, and `KeptIsOver` if any of it is not given again. */
+export function requireUsable(view: View, request: KeepingRequest, addressRequests: readonly OneRequest[]): void {
   const { keep } = request;
-  const others = keptIn(view, request).flatMap(({ address, kept, known: { block } }): readonly NodeAllocation[] => {
-    if (kept.user === undefined || isOwn(kept, address, request)) return [];
-    return allocationsIn(block).filter((each) => isSameAddress(each.address, address));
+  const places = keptIn(view, request);
+  const used = places.filter(({ address, kept }) => kept.user !== undefined && !isOwn(kept, address, request));
+  if (used.length > 0) {
+    const uses = used.flatMap(({ address, known: { block } }) =>
+      allocationsIn(block).filter((each) => isSameAddress(each.address, address)),
+    );
+    throw new KeptInUse(keep.title, used, uses.length < used.length ? [] : uses);
+  }
+  const over = places.filter(({ address, kept }) => {
+    const isGiven = addressRequests.some((each) => each.kind === "given" && isSameAddress(each.address, address));
+    return kept.user === undefined && !isGiven && isOver(view, address, keep);
   });
-  if (others.length > 0) throw new KeptInUse(keep.title, others);
+  if (over.length > 0) throw new KeptIsOver(keep.title, over.map(guardedPlace));
+}
+
+/** Its pool is disabled or gone; one that cannot be read may contain it. */
+function isOver(view: View, address: Address, { when }: KeepRequest): boolean {
+  const pools = view.pools().filter(({ cidr }) => prefixContains(cidr, address));
+  if (pools.length === 0) return view.unreadablePools().length === 0;
+  if (when === "if its pool does" && poolAt(view, address)?.forbidsKeeping === true) return true;
+  return pools.every(({ disabled }) => disabled);
+}
+
+function guardedPlace({ known: { block }, ordinal, address, kept: { handle } }: KeptPlace): GuardedAddress {
+  const sequenceNumber = block.sequenceNumberForAllocation[ordinal];
+  return { ...guarded({ address, handle, sequenceNumber }), how: "for good" };
 }
 
 /** The address of this family that is kept for the identity; `undefined` if there is none. */
 export function keptAddress(
   search: Search,
-  addressRequest: GivenRequest | { readonly kind: "automatic" | "of list" },
+  addressRequest: OneRequest,
   request: KeepingRequest,
 ): Exclude<Choice, { kind: "read" }> | undefined {
   const held = keptIn(search.view, request).filter(({ address }) => address.family === search.family);
   const own = held.find(({ kept }) => kept.user !== undefined) ?? held[0];
   if (own === undefined) return undefined;
-  if (addressRequest.kind === "given" && !isSameAddress(addressRequest.address, own.address)) {
-    throw otherThanKept(addressRequest, own.address, request.keep);
-  }
   const { known, ordinal, kept } = own;
   if (kept.user !== undefined) {
+    requireSame(addressRequest, own, request.keep);
     const choice = keepAddress(search, known, ordinal);
     return choice.kind === "read" ? undefined : choice;
   }
+  requireRequested(search, addressRequest, own, request.keep);
+  requireOwnBlock(search, own, request.keep);
   const again = recordAgain(search, known, ordinal);
   return again && { ...again, waited: true };
+}
+
+/** What waits is given only if the same request could get it as a new address. */
+function requireRequested(search: Search, addressRequest: OneRequest, place: KeptPlace, keep: KeepRequest): void {
+  const { view, family } = search;
+  const { address } = place;
+  switch (addressRequest.kind) {
+    case "given": {
+      requireSame(addressRequest, place, keep);
+      const { pools: asked, poolsPlace } = addressRequest;
+      const shown = describeGiven(addressRequest);
+      poolHolding(view.pools(), address, { asked, place: poolsPlace, shown, unreadable: view.unreadablePools() });
+      return;
+    }
+    case "of list": {
+      const { list, request, addresses } = addressRequest;
+      requireNamespace(search, list, request);
+      if (addresses.some((each) => isSameAddress(each, address))) return;
+      throw otherThanKept(`an IPv${family} address of IPAddressList ${shownList(request)}`, place, keep);
+    }
+    case "automatic": {
+      const { pools: asked = [], poolsPlace } = addressRequest;
+      // The network config is the default of new addresses.
+      if (poolsPlace === undefined) return;
+      const pools = askedPools(view.pools(), family, { asked, place: poolsPlace, unreadable: view.unreadablePools() });
+      if (pools.some(({ cidr }) => prefixContains(cidr, address))) return;
+      throw otherThanKept(
+        `an IPv${family} address of pools ${asked.map(quoted).join(", ")} (${poolsPlace})`,
+        place,
+        keep,
+      );
+    }
+  }
+}
+
+function requireSame(addressRequest: OneRequest, place: KeptPlace, keep: KeepRequest): void {
+  if (addressRequest.kind !== "given" || isSameAddress(addressRequest.address, place.address)) return;
+  throw otherThanKept(`address ${describeGiven(addressRequest)}`, place, keep);
+}
+
+function requireOwnBlock({ view, request }: Search, place: KeptPlace, { title }: KeepRequest): void {
+  const owner = affineNode(place.known.block);
+  if (owner === request.node || !view.configuration().strictAffinity) return;
+  const text = `"${formatAddress(place.address)}"`;
+  const [state, remedy] =
+    owner === undefined
+      ? ["has no node", ""]
+      : [`belongs to node ${quoted(owner)}`, `run it on node ${quoted(owner)}, or `];
+  throw new PluginError(
+    "address-taken",
+    `Cannot assign kept address ${text} to ${title}: its block ${state} and strictAffinity is on`,
+    { details: `${remedy}give the address up: ${releaseCommand(place)}` },
+  );
+}
+
+/** An administrator's word counts more than that of the pod's author. */
+export function requireKeepingAllowed(pool: Pool | undefined, { when, title }: KeepRequest): void {
+  if (when !== "always" || pool?.forbidsKeeping !== true) return;
+  throw new PluginError(
+    "annotation-invalid",
+    `Cannot keep the addresses of ${title}: pool ${quoted(pool.name)} forbids it ("keepAddresses" is false)`,
+    {
+      details: `remove the annotation "${identity.annotationPrefix}keepAddresses" of the pod, or of its namespace, or request a pool that allows it`,
+    },
+  );
 }
 
 export function poolAt(view: View, address: Address): Pool | undefined {
@@ -140,13 +245,17 @@ function isOwn({ user }: KeptAddress, address: Address, { keep, node, onAnyNode 
   return user.node === undefined || user.node === node || onAnyNode.includes(formatAddress(address));
 }
 
-function otherThanKept({ address, place }: GivenRequest, kept: Address, { title }: KeepRequest): PluginError {
-  const shown = `"${formatAddress(address)}"${place === undefined ? "" : ` (${place})`}`;
+/** `requested`: what the kept address is not. */
+function otherThanKept(requested: string, place: KeptPlace, { title }: KeepRequest): PluginError {
   return new PluginError(
     "address-taken",
-    `Cannot assign address ${shown}: "${formatAddress(kept)}" is kept for ${title}`,
-    {
-      details: `request that address, or give it up: ${identity.adminTool} ipam release --ip ${formatAddress(kept)}`,
-    },
+    `Cannot assign ${requested}: "${formatAddress(place.address)}" is kept for ${title}`,
+    { details: `request that address, or give it up: ${releaseCommand(place)}` },
   );
+}
+
+function releaseCommand({ address, kept: { namespace, pod } }: KeptPlace): string {
+  const what =
+    namespace === undefined || pod === undefined ? `--ip ${formatAddress(address)}` : `--pod ${namespace}/${pod}`;
+  return `${identity.adminTool} ipam release ${what}`;
 }

@@ -9,9 +9,11 @@
  */
 import type { Change, Wanted } from "../../datastore/datastore.ts";
 import { type ErrorKind, PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { prefixContains } from "../../ip/prefix.ts";
+import { endOfKeeping, isWaiting, keptOf } from "../../model/kept-address.ts";
 import { quoted } from "../../quote.ts";
 import { whyNotOfNamespace, whyNotUsable } from "../pools.ts";
 import type { AddressList } from "../records.ts";
@@ -32,6 +34,9 @@ export interface ListedRequest {
   readonly list: AddressList;
   readonly request: ListRequest;
 }
+
+/** For one address. */
+export type OneRequest = Exclude<AddressRequest, { kind: "listed" }> | ListedRequest;
 
 /** A request for each family that the list has, and that is wanted. */
 export function requestsOfList(request: ListRequest, list: AddressList | undefined): readonly ListedRequest[] {
@@ -69,7 +74,7 @@ function firstFree(search: Search, { addresses, list, request }: ListedRequest):
   throw noneFree(search.family, request, passedOver);
 }
 
-function requireNamespace(
+export function requireNamespace(
   { request: { podNamespace } }: Search,
   { namespaces }: AddressList,
   request: ListRequest,
@@ -128,17 +133,19 @@ const SHOWN = 3;
 
 function noneFree(family: Family, request: ListRequest, passedOver: readonly PassedOver[]): PluginError {
   const { length } = passedOver;
-  const used = passedOver.filter(({ why }) => why.owner !== undefined).length;
+  const kept = passedOver.filter(({ why }) => isWaiting(why.owner));
+  const used = passedOver.filter(({ why }) => why.owner !== undefined).length - kept.length;
+  const waiting = kept.length === 0 ? "" : `, ${kept.length} kept for pods that do not run`;
   const shown = passedOver.slice(0, SHOWN).map(({ address, why }) => `${formatAddress(address)} ${stateOf(why)}`);
   const states = [...shown, ...(length > SHOWN ? [`and ${length - SHOWN} more`] : [])].join("; ");
   const error = errorOf(passedOver);
   return new PluginError(
     error,
-    `Cannot assign an IPv${family} address of IPAddressList ${shownList(request)}: none of its ${length} IPv${family} addresses is free, ${used} in use: ${states}`,
+    `Cannot assign an IPv${family} address of IPAddressList ${shownList(request)}: none of its ${length} IPv${family} addresses is free, ${used} in use${waiting}: ${states}`,
     {
       details:
         error === "try-again-later"
-          ? "the runtime tries again; add addresses to the list, or run fewer pods: a Deployment with maxSurge runs that many more while it rolls over"
+          ? `the runtime tries again; add addresses to the list, or run fewer pods: a Deployment with maxSurge runs that many more while it rolls over${howToFree(kept)}`
           : "correct the addresses of the list, or enable their pools",
     },
   );
@@ -151,12 +158,19 @@ function errorOf(passedOver: readonly PassedOver[]): ErrorKind {
   return reasons.find(({ error }) => error !== "address-outside-pools")?.error ?? "address-outside-pools";
 }
 
+function howToFree([first]: readonly PassedOver[]): string {
+  if (first === undefined) return "";
+  return `; or free what is kept: ${identity.adminTool} ipam release --ip ${formatAddress(first.address)}`;
+}
+
 function stateOf({ owner, reason }: Unavailable): string {
   if (owner === undefined) return `(${reason})`;
   const { pod, namespace, container, node } = owner.secondary;
   const name =
     container === undefined ? `handle ${quoted(owner.handleId ?? "unknown")}` : `container ${quoted(container)}`;
   const who = pod === undefined ? name : `pod "${namespace === undefined ? pod : `${namespace}/${pod}`}"`;
+  const kept = isWaiting(owner) ? keptOf(owner) : undefined;
+  if (kept !== undefined) return `kept for ${who} until ${endOfKeeping(kept)?.toISOString() ?? "it is released"}`;
   return `by ${who}${node === undefined ? "" : ` on node ${quoted(node)}`}`;
 }
 
@@ -165,6 +179,6 @@ function refusal(request: ListRequest, rule: string, details = ""): PluginError 
 }
 
 /** `"web"`, and the annotation that names it. */
-function shownList({ list, place }: ListRequest): string {
+export function shownList({ list, place }: ListRequest): string {
   return `${quoted(list)} (${place})`;
 }

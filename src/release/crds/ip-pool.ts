@@ -37,7 +37,7 @@ export const IP_POOL: ReleasedKinds = {
       "spec.namespaceSelector":
         "Selector, by labels, of the namespaces whose pods use the pool; without it every pod does, and containers without a pod",
       "spec.keepAddresses":
-        "Whether pods whose names come again (StatefulSets), and named containers, get their addresses of the pool again after they were deleted",
+        "Whether pods whose names come again (StatefulSets), and named containers, get their addresses of the pool again after they were deleted; false: not even those with the annotation keepAddresses",
       "spec.keepFor": "How long a kept address waits for its pod; 0s: until it is released (default: 24h)",
       "spec.blockSize":
         "Prefix length of a block (default: 26 for IPv4, 122 for IPv6, or the whole pool if it is smaller); cannot change",

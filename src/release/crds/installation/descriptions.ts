@@ -37,7 +37,7 @@ const POOL: Descriptions = {
   cooldownSeconds:
     "Seconds for which a released address is given to no other owner: 0 to 86400. Default: cooldownSeconds of the IPAMConfiguration",
   keepAddresses:
-    "Whether pods whose names come again (StatefulSets) get their addresses of the pool again after they were deleted. Default: false",
+    "Whether pods whose names come again (StatefulSets) get their addresses of the pool again after they were deleted. Default: only those with the annotation keepAddresses; false: none",
   keepFor: "How long a kept address waits for its pod; 0s: until it is released. Default: 24h",
 };
 
