@@ -23,6 +23,8 @@ export const CONTAINER_ATTRIBUTE = "containerID";
 export const OWNER_ATTRIBUTE = "owner";
 /** While it waits, the node where it was used last. */
 export const LAST_NODE_ATTRIBUTE = "lastNode";
+/** Of KubeVirt: its pods have another name each time. */
+export const VIRTUAL_MACHINE = "VirtualMachineInstance";
 const POD_ATTRIBUTE = "pod";
 const TIMESTAMP_ATTRIBUTE = "timestamp";
 

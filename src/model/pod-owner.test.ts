@@ -7,6 +7,10 @@ function pod(kind: string, name: string, labels: object = {}, controller = true)
   return { labels, ownerReferences: [{ apiVersion: "v1", kind, name, uid: "1", controller }] };
 }
 
+function ofGroup(apiVersion: string, kind: string, name: string) {
+  return { ownerReferences: [{ apiVersion, kind, name, controller: true }] };
+}
+
 describe("ownerOfPod()", () => {
   test.each([
     [
@@ -25,17 +29,25 @@ describe("ownerOfPod()", () => {
       pod("ReplicaSet", "-a", { "pod-template-hash": "a" }),
       { kind: "ReplicaSet", name: "-a" },
     ],
-    ["a StatefulSet", pod("StatefulSet", "db"), { kind: "StatefulSet", name: "db" }],
-    [
-      "a StatefulSet of Kubernetes",
-      { ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "db", controller: true }] },
-      { kind: "StatefulSet", name: "db" },
-    ],
+    ["a StatefulSet", ofGroup("apps/v1", "StatefulSet", "db"), { kind: "StatefulSet", name: "db" }],
     [
       "a StatefulSet of another project",
-      { ownerReferences: [{ apiVersion: "apps.example.org/v1", kind: "StatefulSet", name: "db", controller: true }] },
+      ofGroup("apps.example.org/v1", "StatefulSet", "db"),
       { kind: "StatefulSet.apps.example.org", name: "db" },
     ],
+    ["a StatefulSet of no group", ofGroup("v1", "StatefulSet", "db"), { kind: "StatefulSet.core", name: "db" }],
+    [
+      "a virtual machine",
+      ofGroup("kubevirt.io/v1", "VirtualMachineInstance", "desktop"),
+      { kind: "VirtualMachineInstance", name: "desktop" },
+    ],
+    [
+      "a virtual machine of another project",
+      ofGroup("kubevirt.io.example.org/v1", "VirtualMachineInstance", "desktop"),
+      { kind: "VirtualMachineInstance.kubevirt.io.example.org", name: "desktop" },
+    ],
+    ["a node", ofGroup("v1", "Node", "n1"), { kind: "Node", name: "n1" }],
+    ["a node of another project", ofGroup("example.org/v1", "Node", "n1"), { kind: "Node.example.org", name: "n1" }],
     ["a DaemonSet", pod("DaemonSet", "log"), { kind: "DaemonSet", name: "log" }],
     ["a Job", pod("Job", "nightly-1"), { kind: "Job", name: "nightly-1" }],
     ["another kind", pod("Rollout", "web"), { kind: "Rollout", name: "web" }],

@@ -1,19 +1,24 @@
 /**
- * What keeps a pod running: `Deployment web`. For people only: nothing is decided by it.
+ * What keeps a pod running: `Deployment web`. For people, and for whom addresses are kept (kept-address.ts).
  *
  * The pod itself names the object that made it. A Deployment makes a ReplicaSet, which makes the pod, and is deduced: the name
  * of the ReplicaSet without the hash that both and the pod have. Where only an endpoint is recorded, the owner is deduced
  * from the labels that the controllers of Kubernetes give to their pods, and from `generateName`. Pure.
  */
 import { identity } from "../identity.ts";
+import { VIRTUAL_MACHINE } from "./kept-address.ts";
 import { partOf, textOf, textsIn } from "./pod-endpoint.ts";
 import { objectsIn } from "./shape.ts";
+import { STATEFUL_SET } from "./stateful-set.ts";
 import type { WorkloadEndpoint } from "./workload-endpoint.ts";
 
 export interface PodOwner {
   readonly kind: string;
   readonly name: string;
 }
+
+/** Of static pods. */
+export const NODE = "Node";
 
 /** Of an endpoint that is a pod of the orchestrator's API: `Deployment/web`. */
 export const OWNER_ANNOTATION = `${identity.labelPrefix}owner`;
@@ -36,14 +41,22 @@ export function ownerOfPod(metadata: Fields): PodOwner | undefined {
   const [kind, name] = [textOf(reference, "kind"), textOf(reference, "name")];
   if (kind === undefined || name === undefined) return undefined;
   const hash = partOf(metadata, "labels")[TEMPLATE_HASH];
-  if (kind === "StatefulSet") return { kind: `${kind}${foreignGroup(textOf(reference, "apiVersion"))}`, name };
-  return kind === "ReplicaSet" && typeof hash === "string" ? ofReplicaSet(name, hash) : { kind, name };
+  if (kind === "ReplicaSet" && typeof hash === "string") return ofReplicaSet(name, hash);
+  return { kind: `${kind}${foreignGroup(kind, textOf(reference, "apiVersion"))}`, name };
 }
 
-/** `.apps.example.org` of a kind that another project defines under the same name; addresses wait for those of Kubernetes. */
-function foreignGroup(apiVersion: string | undefined): string {
-  const [group = "", version] = apiVersion?.split("/") ?? [];
-  return version === undefined || group === "apps" ? "" : `.${group}`;
+/** Of the kinds for whose pods addresses are kept. */
+const GROUPS: ReadonlyMap<string, string> = new Map([
+  [STATEFUL_SET, "apps"],
+  [VIRTUAL_MACHINE, "kubevirt.io"],
+  [NODE, "core"],
+]);
+
+/** `.apps.example.org` of a kind that another project defines under the same name: what is kept is not for its pods. */
+function foreignGroup(kind: string, apiVersion = "v1"): string {
+  const known = GROUPS.get(kind);
+  const group = apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "core";
+  return known === undefined || group === known ? "" : `.${group}`;
 }
 
 function ofReplicaSet(name: string, hash: string): PodOwner {

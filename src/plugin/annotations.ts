@@ -85,7 +85,7 @@ export const ANNOTATIONS = {
     value: "`true` or `false`, not in a list",
     example: '"true"',
     effect:
-      "The pod gets its addresses back when it is deleted and created again, on any node ([addresses that stay](ipam.md#addresses-that-stay)): pods of a StatefulSet, pods without an owner, and virtual machines. Takes precedence over `keepAddresses` of the pool",
+      "The pod gets its addresses back when it is deleted and created again, on any node ([addresses that stay](ipam.md#addresses-that-stay)): pods of a StatefulSet, pods that somebody made under a name of their own, static pods, and virtual machines; on a pod itself also one of another owner, by its name. Takes precedence over `keepAddresses` of the pool",
     needs: "own IPAM",
   },
   keepFor: {
@@ -167,7 +167,7 @@ export interface AnnotationRequests {
   /** The name of an IPAddressList. */
   readonly list?: Annotated<string>;
   readonly addressesWithoutIpam?: Annotated<readonly Address[]>;
-  readonly keepAddresses?: Annotated<boolean>;
+  readonly keepAddresses?: Annotated<boolean> & { readonly on: "pod" | "namespace" };
   readonly keepForSeconds?: Annotated<number>;
   readonly floatingAddresses?: Annotated<readonly Address[]>;
   readonly mac?: Annotated<Uint8Array>;
@@ -198,7 +198,7 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
     ...(addresses && { addresses }),
     ...(list && { list }),
     ...(addressesWithoutIpam && { addressesWithoutIpam }),
-    ...(keepAddresses && { keepAddresses }),
+    ...(keepAddresses && { keepAddresses: { ...keepAddresses, on: writtenOn(pod, "keepAddresses") } }),
     ...(keepForSeconds && { keepForSeconds }),
     ...(floatingAddresses && { floatingAddresses }),
     ...(mac && { mac }),
@@ -251,6 +251,11 @@ export function writtenAnnotations(pod: AnnotatedPod, name: AnnotationName): rea
 
 function find(pod: AnnotatedPod, name: AnnotationName): Written | undefined {
   return writtenAnnotations(pod, name)[0];
+}
+
+/** Of an annotation that is written. */
+function writtenOn({ annotations }: AnnotatedPod, name: AnnotationName): "pod" | "namespace" {
+  return annotations[annotationKey(name)] === undefined ? "namespace" : "pod";
 }
 
 /** `annotation "cni.vendor.org/ipAddrs" of pod "default/web"` */

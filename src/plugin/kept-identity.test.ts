@@ -9,7 +9,11 @@ const call = { networkName: "pods", containerId: "c1", ifname: "eth0" };
 const pod = workloadOf(call, { podNamespace: "shop", podName: "db-0" }, "n1");
 const container = workloadOf(call, { podName: "web" }, "n1");
 const unnamed = workloadOf(call, {}, "n1");
-const asking = (value: boolean): AnnotationRequests => ({ pools: {}, keepAddresses: { value, place: "here" } });
+const asking = (value: boolean, on: "pod" | "namespace" = "pod"): AnnotationRequests => ({
+  pools: {},
+  keepAddresses: { value, place: "here", on },
+});
+const SILENT: AnnotationRequests = { pools: {} };
 const handleOf = (namespace: string, identity: string) => keepHandle({ network: "pods", namespace, identity });
 
 describe("keepRequestOf()", () => {
@@ -36,6 +40,35 @@ describe("keepRequestOf()", () => {
       expect(keepRequestOf(pod, { requests: asking(true), owner: { kind, name: "web" } })).toBeUndefined();
     },
   );
+
+  test.each([
+    ["StatefulSet", "db"],
+    ["Node", "n1"],
+    ["VirtualMachineInstance", "desktop"],
+  ])("a pod of a %s as its namespace or its pool says: it comes again", (kind, name) => {
+    const owner = { kind, name };
+    expect(keepRequestOf(pod, { requests: asking(true, "namespace"), owner })?.when).toBe("always");
+    expect(keepRequestOf(pod, { requests: SILENT, owner })?.when).toBe("if its pool does");
+  });
+
+  test.each([
+    ["a Workflow", { kind: "Workflow", name: "build" }],
+    ["a TaskRun", { kind: "TaskRun", name: "t" }],
+    ["a CloneSet", { kind: "CloneSet", name: "web" }],
+    ["a pod", { kind: "Pod", name: "driver" }],
+    ["a StatefulSet, without an ordinal", { kind: "StatefulSet", name: "other" }],
+    ["a StatefulSet of another project", { kind: "StatefulSet.apps.example.org", name: "db" }],
+    ["a virtual machine of another project", { kind: "VirtualMachineInstance.example.org", name: "desktop" }],
+    ["nobody, with a name that the API made", undefined],
+  ])("a pod of %s only if it asks for it itself, by its name", (_, owner) => {
+    const facts = owner === undefined ? ({ hasGeneratedName: true } as const) : { owner };
+    expect(keepRequestOf(pod, { requests: asking(true, "namespace"), ...facts })).toBeUndefined();
+    expect(keepRequestOf(pod, { requests: SILENT, ...facts })).toBeUndefined();
+    expect(keepRequestOf(pod, { requests: asking(true), ...facts })).toMatchObject({
+      handle: handleOf("shop", "pod/db-0"),
+      when: "always",
+    });
+  });
 
   test("a virtual machine by its own name, whatever its pod is called", () => {
     const owner = { kind: "VirtualMachineInstance", name: "desktop" };

@@ -2,16 +2,20 @@
  * For whom the addresses of an attachment are kept (model/kept-address.ts), and whether.
  *
  *   a pod of a VirtualMachineInstance    vm/<name of the machine>: its pods have other names each time
+ *   one of a StatefulSet with an ordinal,
+ *   a static pod, one that somebody made
+ *   under a name of its own              pod/<name>
  *   a pod of a Deployment, Job, …        nobody: its name never comes again
- *   any other pod                        pod/<name>
+ *   any other pod                        pod/<name>, if it has the annotation itself: its name may never come again
  *   a container without a pod            container/<node>/<name>, if the runtime gives it a name
  *
  * Annotation of the pod, else of its namespace, else what the pools say. Pure.
  */
 import type { ReleaseEvidence } from "../ipam/attachment.ts";
 import type { AssignedAddress, KeepRequest, KeptUse } from "../ipam/request.ts";
-import { keepHandle } from "../model/kept-address.ts";
-import { ownerText, type PodOwner } from "../model/pod-owner.ts";
+import { keepHandle, VIRTUAL_MACHINE } from "../model/kept-address.ts";
+import { NODE, ownerText, type PodOwner } from "../model/pod-owner.ts";
+import { ordinalOfPod, STATEFUL_SET } from "../model/stateful-set.ts";
 import type { AnnotationRequests } from "./annotations.ts";
 import type { Workload } from "./workload.ts";
 
@@ -25,21 +29,24 @@ const WITH_NEW_NAMES: ReadonlySet<string> = new Set([
   "CronJob",
 ]);
 
-const VIRTUAL_MACHINE = "VirtualMachineInstance";
+export function neverComesAgain(owner: PodOwner | undefined): boolean {
+  return owner !== undefined && WITH_NEW_NAMES.has(owner.kind);
+}
 
-export function hasLastingName(owner: PodOwner | undefined): boolean {
-  return owner === undefined || !WITH_NEW_NAMES.has(owner.kind);
+interface Facts {
+  readonly requests: AnnotationRequests;
+  readonly owner?: PodOwner;
+  readonly hasGeneratedName?: true;
 }
 
 /** For ADD; `undefined`: the addresses belong to the container. */
-export function keepRequestOf(
-  workload: Workload,
-  { requests, owner }: { readonly requests: AnnotationRequests; readonly owner?: PodOwner },
-): KeepRequest | undefined {
+export function keepRequestOf(workload: Workload, facts: Facts): KeepRequest | undefined {
+  const { requests, owner } = facts;
   const { keepAddresses, keepForSeconds } = requests;
   const handle = handleOf(workload, owner);
-  if (handle === undefined || keepAddresses?.value === false || !hasLastingName(owner)) return undefined;
+  if (handle === undefined || keepAddresses?.value === false || neverComesAgain(owner)) return undefined;
   const { pod, namespace, containerName, containerId } = workload;
+  if (keepAddresses?.on !== "pod" && !comesAgain(pod ?? "", facts)) return undefined;
   return {
     handle,
     containerId,
@@ -48,6 +55,18 @@ export function keepRequestOf(
     ...(owner === undefined ? {} : { owner: ownerText(owner) }),
     title: pod === undefined ? `container "${containerName ?? containerId}"` : `pod "${namespace}/${pod}"`,
   };
+}
+
+/** Under the same name, or as the same machine. Of a pod that could not be read nothing is known. */
+function comesAgain(pod: string, { owner, hasGeneratedName }: Facts): boolean {
+  switch (owner?.kind) {
+    case undefined:
+      return hasGeneratedName !== true;
+    case STATEFUL_SET:
+      return ordinalOfPod(owner?.name ?? "", pod) !== undefined;
+    default:
+      return owner?.kind === NODE || owner?.kind === VIRTUAL_MACHINE;
+  }
 }
 
 /**

@@ -13,14 +13,8 @@ import { annotationsOfNamespace, labelsOfNamespace, namespaceWarning, readPodAnd
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
 import { ownerOfPod, ownerText, type PodOwner } from "../model/pod-owner.ts";
 import { mostRecordedValues } from "../model/recorded-annotations.ts";
-import {
-  type AnnotatedPod,
-  type AnnotationRequests,
-  annotationKey,
-  annotationRequests,
-  uselessAnnotations,
-} from "./annotations.ts";
-import { hasLastingName } from "./kept-identity.ts";
+import { type AnnotatedPod, type AnnotationRequests, annotationRequests, uselessAnnotations } from "./annotations.ts";
+import { neverComesAgain } from "./kept-identity.ts";
 import { requireSamePod, type WantedPod } from "./pod-identity.ts";
 import type { Session } from "./session.ts";
 
@@ -35,6 +29,8 @@ export interface PodFacts {
   readonly requests: AnnotationRequests;
   /** What made the pod; absent if nothing did, or if that is not known. */
   readonly owner?: PodOwner;
+  /** The API made its name, which is another one each time. */
+  readonly hasGeneratedName?: true;
   /** Labels of the pod's namespace; absent: not known. */
   readonly namespaceLabels?: Readonly<Record<string, string>>;
   /** What the pod's endpoint gets from it, if the policy of the orchestrator is used. */
@@ -71,12 +67,13 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   });
   for (const message of unusedPools(requests, config.ipam)) log.warning(message);
   const owner = ownerOfPod(found.metadata);
-  for (const message of unkept(annotated, { requests, owner })) log.warning(message);
+  for (const message of unkept(requests, owner)) log.warning(message);
   const namespaceLabels = labelsOfNamespace(namespace);
   return {
     requests,
     ...(namespaceLabels === undefined ? {} : { namespaceLabels }),
     ...(owner === undefined ? {} : { owner }),
+    ...(textOf(found.metadata, "generateName") === undefined ? {} : { hasGeneratedName: true }),
     pod: found.text,
     ...(config.policyType === undefined ? {} : { endpoint: podEndpointOf(found) }),
   };
@@ -112,15 +109,14 @@ function unusedPools({ pools, families }: AnnotationRequests, ipam: NetworkConfi
 
 /** A namespace with the annotation may have pods of all kinds: only the pod's own is an error of its author. */
 function unkept(
-  pod: AnnotatedPod,
-  { requests, owner }: { readonly requests: AnnotationRequests; readonly owner: PodOwner | undefined },
+  { keepAddresses, addressesWithoutIpam }: AnnotationRequests,
+  owner: PodOwner | undefined,
 ): readonly string[] {
-  const { keepAddresses, addressesWithoutIpam } = requests;
-  if (pod.annotations[annotationKey("keepAddresses")] !== "true" || keepAddresses === undefined) return [];
+  if (keepAddresses?.on !== "pod" || !keepAddresses.value) return [];
   if (addressesWithoutIpam !== undefined) {
     return [`${keepAddresses.place} has no effect: ${addressesWithoutIpam.place} by-passes IPAM`];
   }
-  if (owner === undefined || hasLastingName(owner)) return [];
+  if (owner === undefined || !neverComesAgain(owner)) return [];
   const remedy = "for fixed addresses of such pods, list them in an IPAddressList and name it in ";
   return [
     `${keepAddresses.place} has no effect: it is a pod of ${ownerText(owner)}, and its name never comes again; ${remedy}"${identity.annotationPrefix}ipAddrsFrom"`,

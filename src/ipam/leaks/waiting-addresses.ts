@@ -11,7 +11,7 @@
  */
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { endOfKeeping, type KeptAddress, keptOf } from "../../model/kept-address.ts";
+import { endOfKeeping, type KeptAddress, keptOf, VIRTUAL_MACHINE } from "../../model/kept-address.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
 import {
   hasOrdinal,
@@ -133,14 +133,11 @@ export function describeKept({ address, kept }: Pick<KeptAllocation, "address" |
   return `${formatAddress(address)} (kept for ${ownerOfKept(kept)})`;
 }
 
-const VIRTUAL_MACHINE = "VirtualMachineInstance/";
-
 /** `pod shop/db-0`, `VirtualMachineInstance shop/desktop`, `container "web" of node n1` */
 export function ownerOfKept({ namespace, pod, owner, containerName, user, lastNode }: KeptAddress): string {
   if (pod === undefined) return `container "${containerName ?? ""}" of node ${user?.node ?? lastNode ?? "(unknown)"}`;
-  const isMachine = owner?.startsWith(VIRTUAL_MACHINE) ?? false;
   const place = `${namespace ?? ""}/`;
-  return isMachine
-    ? `${VIRTUAL_MACHINE.slice(0, -1)} ${place}${owner?.slice(VIRTUAL_MACHINE.length)}`
+  return owner?.startsWith(`${VIRTUAL_MACHINE}/`)
+    ? `${VIRTUAL_MACHINE} ${place}${owner.slice(VIRTUAL_MACHINE.length + 1)}`
     : `pod ${place}${pod}`;
 }
