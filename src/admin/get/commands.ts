@@ -76,6 +76,7 @@ export const describeCommand: Command = {
   needsDatastore: true,
   examples: [
     { command: "describe ippool blue", does: "Show a pool, its usage and its blocks" },
+    { command: "describe ipaddresslist web", does: "Show a list of addresses, and who has each of them" },
     { command: "describe container web", does: "Show the endpoint of a container" },
     { command: "describe wep web", does: "Show the endpoint of a container or pod" },
     { command: "describe nodes -l rack=a", does: "Show the nodes with a label, and their blocks" },

@@ -5,7 +5,7 @@ import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import { addressAt, attributesOf } from "../../ipam/block.ts";
-import { describeKept } from "../../ipam/leaks/waiting-addresses.ts";
+import { ownerOfKept } from "../../ipam/leaks/waiting-addresses.ts";
 import { decodeBlock } from "../../ipam/records.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { keptOf } from "../../model/kept-address.ts";
@@ -69,17 +69,25 @@ export function keptOfAllocation({ handle, secondary }: Pick<Allocation, "handle
   return handle === undefined ? undefined : keptOf({ handleId: handle, secondary });
 }
 
-/** `10.0.0.5 (pod prod/web-0 on node n1)`, or with the container's name, or with its handle if it has neither; the tunnel of a node by its title. */
+/** `10.0.0.5 (pod prod/web-0 on node n1)` */
 export function describeAllocation(
   allocation: Pick<Allocation, "address" | "handle" | "secondary"> & Partial<Allocation>,
 ): string {
-  const { address, handle, secondary } = allocation;
+  return `${formatAddress(allocation.address)} (${describeOwner(allocation)})`;
+}
+
+/**
+ * `pod prod/web-0 on node n1`, or with the container's name, or with its handle if it has neither; the tunnel of a node by its
+ * title; `kept for pod prod/db-0` if it waits.
+ */
+export function describeOwner(allocation: Pick<Allocation, "handle" | "secondary">): string {
+  const { handle, secondary } = allocation;
   const kept = keptOfAllocation(allocation);
-  if (kept !== undefined && kept.user === undefined) return describeKept({ address, kept });
+  if (kept !== undefined && kept.user === undefined) return `kept for ${ownerOfKept(kept)}`;
   const { pod, namespace, container, node } = secondary;
   const tunnel = tunnelTitle(secondary);
-  if (tunnel !== undefined) return `${formatAddress(address)} (${tunnel} of node ${node ?? "?"})`;
+  if (tunnel !== undefined) return `${tunnel} of node ${node ?? "?"}`;
   const unnamed = container === undefined ? `handle "${handle ?? "none"}"` : `container "${container}"`;
   const owner = pod === undefined ? unnamed : `pod ${namespace ?? "?"}/${pod}`;
-  return `${formatAddress(address)} (${owner}${node === undefined ? "" : ` on node ${node}`})`;
+  return `${owner}${node === undefined ? "" : ` on node ${node}`}`;
 }

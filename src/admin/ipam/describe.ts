@@ -10,6 +10,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { describeAppliedPolicies } from "../policy/describe-policies.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
+import { findLists } from "./address-lists.ts";
 import { blockAt, blocksWithin, findBlocks, keptOfAllocation } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
 import { type BlockUsage, blockUsages, poolUsage, restingIn } from "./usage.ts";
@@ -29,6 +30,10 @@ export async function describePool(
   };
   const usage = poolUsage(pool, records);
   const resting = restingIn(pool, records, now);
+  const lists = (await findLists(store)).readable.flatMap(({ name, addresses }) => {
+    const within = addresses.filter((address) => prefixContains(pool.cidr, address)).length;
+    return within === 0 ? [] : `${name} (${within})`;
+  });
   const counts = [
     ["Size", usage.size],
     ["Used", usage.used],
@@ -39,7 +44,13 @@ export async function describePool(
     ...(usage.unreadable === 0n ? [] : [["In unreadable blocks", usage.unreadable] as const]),
   ] as const;
   return [
-    { title: "Addresses", rows: counts.map(([title, count]) => [`${title}:`, String(count)]) },
+    {
+      title: "Addresses",
+      rows: [
+        ...counts.map(([title, count]) => [`${title}:`, String(count)]),
+        ...(lists.length === 0 ? [] : [["In lists:", lists.join(", ")]]),
+      ],
+    },
     {
       title: "Blocks",
       rows: [...blockRows(usage.blocks), ...usage.unreadableBlocks.map((cidr) => [cidr, "unreadable"])],

@@ -19,6 +19,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { releaseNode } from "../delete/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../delete/uses.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
+import { describeAddressList } from "../ipam/describe-list.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
 import { CONTAINER_LABELS_ROW, noteOfLabelsLeft } from "./container-labels.ts";
 import { describeInherited, LABELS_OF_MEMBERS } from "./inherited-labels.ts";
@@ -56,6 +57,7 @@ const ADDRESS_LIST_ROW: AdminKind<IPAddressList> = {
     { header: "FIRST", cell: ({ spec }) => spec.addresses[0] ?? "" },
     { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector },
   ],
+  describe: describeAddressList,
 };
 
 const IPAM_CONFIGURATION_ROW: AdminKind<IPAMConfiguration> = {

@@ -4,9 +4,7 @@ import type { Datastore } from "../../../datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../../ip/prefix.ts";
 import { datastoreTime } from "../../../ipam/allocator-means.ts";
-import { ordinalIn } from "../../../ipam/block.ts";
-import { describeFormerOwner, restLeftIn } from "../../../ipam/rest.ts";
-import { affineNode, type IPAMBlock, type Release } from "../../../model/ipam-block.ts";
+import { affineNode } from "../../../model/ipam-block.ts";
 import { KEPT_ATTRIBUTE } from "../../../model/kept-address.ts";
 import { tunnelTitle } from "../../../model/tunnel-address.ts";
 import { quoted } from "../../../quote.ts";
@@ -14,10 +12,12 @@ import { type ExitCode, type Given, UsageError, wantsJson } from "../../main/com
 import type { Clock, ClusterAccess } from "../../main/context.ts";
 import { printable } from "../../terminal/printable.ts";
 import { allocationAt, blocksOf } from "../address-blocks.ts";
+import { findLists, listsWith } from "../address-lists.ts";
 import { keptOfAllocation } from "../blocks.ts";
 import { type KeptState, keptState } from "../kept-state.ts";
 import { findPools, findReserved } from "../pools.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
+import { describeRest, type RestState, restState } from "../rest-state.ts";
 
 export function requireAddress(text: string): Address {
   const address = parseAddress(text);
@@ -46,6 +46,9 @@ export async function showAddress(
   const found = allocation && keptOfAllocation(allocation);
   const kept = found && keptState(found);
   const settled = !pool ? "in no pool" : isReserved ? "reserved" : "free";
+  const released = block && !allocation ? restState(block, address, datastoreTime(store, context)) : undefined;
+  const lists = await findLists(store);
+  const listed = listsWith(lists.readable, address);
   const facts: Facts = {
     address: formatAddress(address),
     state: allocation ? (kept?.state ?? "in use") : relevant.length > 0 ? "unknown" : settled,
@@ -57,25 +60,15 @@ export async function showAddress(
     since: allocation?.secondary["timestamp"],
     ...(kept === undefined ? {} : { kept }),
     ...(allocation ? { attributes: allocation.secondary } : {}),
-    ...(block && !allocation ? restOf(block, address, datastoreTime(store, context)) : {}),
+    ...(released === undefined ? {} : { released }),
+    ...(listed.length === 0 ? {} : { lists: listed }),
   };
   context.stdout(
     wantsJson(given)
       ? `${JSON.stringify(facts, undefined, 2)}\n`
       : asText(facts, pools.unreadable.length > 0 ? "unknown" : "none"),
   );
-  return reportUnreadable(context, relevant);
-}
-
-/** What a named request of another owner has to wait for. */
-function restOf(block: IPAMBlock, address: Address, now: Date): Pick<Facts, "released"> {
-  const ordinal = ordinalIn(block, address) ?? -1;
-  const release = block.released?.[ordinal];
-  const left = restLeftIn(block, ordinal, now);
-  if (release === undefined || left === 0) return {};
-  const { at, ...owner } = release;
-  const [time, restsUntil] = [new Date(at * 1000), new Date(now.getTime() + left)].map((date) => date.toISOString());
-  return { released: { at: time ?? "", ...owner, restsUntil: restsUntil ?? "" } };
+  return reportUnreadable(context, [...relevant, ...lists.unreadable]);
 }
 
 interface Facts {
@@ -90,18 +83,34 @@ interface Facts {
   readonly since: string | undefined;
   readonly kept?: KeptState;
   readonly attributes?: Readonly<Record<string, string>>;
-  /** It rests. */
-  readonly released?: Omit<Release, "at"> & { readonly at: string; readonly restsUntil: string };
+  /** It rests: a named request of another owner has to wait. */
+  readonly released?: RestState;
+  /** The IPAddressLists that have it. */
+  readonly lists?: readonly string[];
 }
 
 const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp", KEPT_ATTRIBUTE]);
 
 function asText(facts: Facts, noPool: string): string {
-  const { address, state, pool, block, blockOf: owner, handle, node, since, kept, attributes = {}, released } = facts;
+  const {
+    address,
+    state,
+    pool,
+    block,
+    blockOf: owner,
+    handle,
+    node,
+    since,
+    kept,
+    attributes = {},
+    released,
+    lists,
+  } = facts;
   const tunnel = tunnelTitle(attributes);
   const lines: readonly (readonly [string, string | undefined])[] = [
     ["Address", `${address} (${state})`],
     ["Pool", pool ?? noPool],
+    ["Lists", lists?.join(", ")],
     ["Block", block && `${block} (${owner === undefined ? "no node" : `node ${owner}`})`],
     ["Use", tunnel === undefined ? undefined : `${tunnel} of node ${node ?? "?"}`],
     ["Handle", handle],
@@ -109,7 +118,7 @@ function asText(facts: Facts, noPool: string): string {
     ["Kept for", kept?.for],
     ["Since", since],
     ["Until", kept?.until],
-    ["Released", released && describeReleased(released)],
+    ["Released", released && describeRest(released)],
     ...Object.entries(attributes)
       .filter(([name]) => !OWN_LINES.has(name))
       .map(([name, value]) => [`${name.charAt(0).toUpperCase()}${name.slice(1)}`, value] as const),
@@ -119,9 +128,4 @@ function asText(facts: Facts, noPool: string): string {
       value === undefined ? [] : [`${`${printable(name)}:`.padEnd(12)}${printable(value)}\n`],
     )
     .join("");
-}
-
-function describeReleased({ at, restsUntil, ...owner }: NonNullable<Facts["released"]>): string {
-  const by = describeFormerOwner(owner);
-  return `${at}${by === undefined ? "" : ` by ${by}`}; rests until ${restsUntil}`;
 }
