@@ -1,12 +1,14 @@
 /** The datastore of the installed network, and the copy of its resources that all loops of the agent share. */
 
 import type { Datastore } from "../../datastore/datastore.ts";
-import type { KindTable } from "../../datastore/replica/kinds.ts";
+import { type KindSource, type KindTable, sourceOf } from "../../datastore/replica/kinds.ts";
 import type { Replica } from "../../datastore/replica.ts";
+import { NODE } from "../../model/kinds.ts";
+import type { Node } from "../../model/node.ts";
+import { ROUTING_STATE_ANNOTATION } from "../../model/routing-state.ts";
 import { followedEndpoints } from "../../policy/followed-endpoints.ts";
 import { POLICY_KINDS, type PolicyValues } from "../../policy/inputs.ts";
 import { BGP_KINDS, type BgpValues } from "../../routing/bgp/inputs.ts";
-import { followedNodes } from "../../routing/followed-nodes.ts";
 import { ROUTING_KINDS, type RoutedBlockValues, type RoutingValues } from "../../routing/inputs.ts";
 import type { ProvenEndpoints } from "../endpoints/proven-endpoints.ts";
 import type { AgentMeans } from "../means.ts";
@@ -20,6 +22,29 @@ export function networkKinds(node: string): KindTable<NetworkValues> {
     ...{ ...POLICY_KINDS, ...ROUTING_KINDS, ...BGP_KINDS },
     ...{ endpoints: followedEndpoints(node), nodes: followedNodes(node) },
   };
+}
+
+/**
+ * What others write into their Nodes for people alone is left out, and a Node that is the same without it is no change:
+ * otherwise a session that one node loses would let all agents of the cluster compute.
+ */
+function followedNodes(node: string): KindSource<Node> {
+  const { prefix, decode } = sourceOf(NODE);
+  return {
+    prefix,
+    equalIsSame: true,
+    decode(entry) {
+      const decoded = decode(entry);
+      return decoded === undefined || decoded.metadata.name === node ? decoded : withoutRoutingState(decoded);
+    },
+  };
+}
+
+function withoutRoutingState(node: Node): Node {
+  const { annotations } = node.metadata;
+  if (annotations?.[ROUTING_STATE_ANNOTATION] === undefined) return node;
+  const { [ROUTING_STATE_ANNOTATION]: _, ...others } = annotations;
+  return { ...node, metadata: { ...node.metadata, annotations: others } };
 }
 
 /** The kinds that each part of the agent needs: one that cannot be listed stops only the parts that need it. */
