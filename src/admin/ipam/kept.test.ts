@@ -203,11 +203,14 @@ describe.each(ATOMICITY)("ipam reserve (%s)", (atomicity) => {
     ["10.0.0.9", "it is taken: 10.0.0.9 (pod shop/web on node n1)", "choose another address"],
     ["10.0.0.12", "the pod's container has it now, but not as a kept one", "keepAddresses"],
     ["10.0.0.13", 'it was released by namespace "other" and rests for another 180 s', "try again"],
+    ["10.0.0.14", 'it was released by namespace "other" and rests for another 603 s', "try again"],
   ])("refuses %s: %s", async (address, state, remedy) => {
     if (address === "10.0.0.1") await reserve("shop/db-0 10.0.0.5");
     if (address === "10.0.0.9") await assign("web", { isKept: false, address });
     if (address === "10.0.0.12") await assign("db-0", { isKept: false, address });
-    if (address === "10.0.0.13") {
+    if (address === "10.0.0.14")
+      await seed(store, poolChange("blue", "10.0.0.0/28", { blockSize: 30, cooldownSeconds: 600 }));
+    if (address === "10.0.0.13" || address === "10.0.0.14") {
       const given = parseAddress(address) ?? fail();
       const other = { node: "n1", attributes: { namespace: "other" } };
       await allocator().assign(
