@@ -5,7 +5,7 @@ import { type AnnotationName, annotationKey } from "../../src/plugin/annotations
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../support/kube-site.ts";
 import { testNeeding } from "../support/needs.ts";
-import { failureOf } from "../support/plugin-site.ts";
+import { type AddResult, failureOf } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const POOLS = [
@@ -13,6 +13,7 @@ const POOLS = [
   poolChange("tenant-b", "10.72.0.0/24", { namespaceSelector: "tenant == 'b'" }),
   poolChange("six", "fd71::/112"),
   nodeChange("node-1"),
+  nodeChange("node-2"),
 ];
 const FROM_POOLS: Readonly<Record<string, unknown>> = { ipam: { type: identity.ipamType } };
 const LIST = ["10.71.0.200", "10.71.0.9", "fd71::9", "fd71::200"];
@@ -24,6 +25,7 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
     beforeAll(async () => {
       if (problem !== undefined) return;
       kube = await openKubeSite(kind, POOLS);
+      await kube.server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "node-2" } }));
       for (const [name, labels, annotations] of [
         ["of-a", { tenant: "a" }, {}],
         ["of-b", { tenant: "b" }, { [annotationKey("ipFamilies")]: '["IPv6"]' }],
@@ -37,9 +39,10 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
     afterAll(() => kube?.[Symbol.asyncDispose]());
 
     type Values = Partial<Record<AnnotationName, string>>;
-    const makePod = (namespace: string, values: Values = {}) =>
+    const makePod = (namespace: string, values: Values = {}, nodeName = "node-1") =>
       kube.makePod({
         namespace,
+        spec: { nodeName },
         annotations: Object.fromEntries(
           Object.entries(values).map(([name, text]) => [annotationKey(name as AnnotationName), text]),
         ),
@@ -142,6 +145,45 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
       for (const pod of pods) await remove(pod);
       await admin(["delete", "ipaddresslist", "web"]);
       expect(await kube.site.left()).toEqual([]);
+    });
+
+    test("of a list is never the same on two nodes, and a freed one goes to the pod that waits on the other node", async () => {
+      const addresses = ["10.71.0.120", "10.71.0.121", "10.71.0.122"];
+      expect((await admin(["apply", "-f", "-"], list(addresses))).code).toBe(0);
+      const values: Values = { ipAddrsFrom: "web", ipFamilies: '["IPv4"]' };
+      const pods = await Promise.all(
+        ["node-1", "node-2", "node-1", "node-2"].map(async (node) => ({
+          node,
+          pod: await makePod("of-a", values, node),
+        })),
+      );
+      type PodOnNode = (typeof pods)[number];
+      const call = (command: "ADD" | "DEL", { node, pod }: PodOnNode) =>
+        kube.site.call(command, pod, kube.options({ ...FROM_POOLS, nodename: node }));
+      const addressIn = ({ stdout }: { readonly stdout: string }) =>
+        (JSON.parse(stdout) as AddResult).ips.map(({ address }) => address.replace("/32", "")).join();
+      const results = await Promise.all(pods.map(async (each) => ({ ...each, result: await call("ADD", each) })));
+      const given = results.flatMap(({ result, ...each }) =>
+        result.code === 0 ? [{ ...each, address: addressIn(result) }] : [],
+      );
+      expect(given.map(({ address }) => address).toSorted()).toEqual(addresses);
+
+      const waiting = results.find(({ result }) => result.code !== 0) ?? expect.unreachable();
+      const leaving = given.find(({ node }) => node !== waiting.node) ?? expect.unreachable();
+      // As the runtime tries again.
+      const { code, msg } = failureOf(await call("ADD", waiting));
+      expect([code, msg]).toEqual([11, expect.stringContaining("none of its 3 IPv4 addresses is free, 3 in use")]);
+      for (const { address, pod, node } of given)
+        expect(msg).toContain(`${address} by pod "of-a/${pod.name}" on node "${node}"`);
+      expect((await call("DEL", leaving)).code).toBe(0);
+      expect(addressIn(await call("ADD", waiting))).toBe(leaving.address);
+      expect(failureOf(await call("ADD", leaving)).msg).toContain(
+        `${leaving.address} by pod "of-a/${waiting.pod.name}" on node "${waiting.node}"`,
+      );
+      for (const each of pods) await call("DEL", each);
+      await admin(["delete", "ipaddresslist", "web"]);
+      expect(await kube.site.left()).toEqual([]);
+      expect((await admin(["ipam", "check"])).code).toBe(0);
     });
 
     test("costs the API no request but the one for the list, and that only if a pod names one", async () => {
