@@ -13,7 +13,7 @@ import { bareClusterProblem, openBareControlPlane, POD_RANGES } from "../support
 import type { ApiServer } from "../support/kube-apiserver.ts";
 import type { Pod } from "../support/kube-pods.ts";
 import { type LongPings, startLongPings } from "../support/long-pings.ts";
-import { manifestText } from "../support/manifest-text.ts";
+import { manifestText, manifestTextOf } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
 import { buildRelease, imageOfRelease, type OtherRelease } from "../support/next-release.ts";
 import { installationOn, untilInstalled } from "../support/operator-install.ts";
@@ -49,7 +49,7 @@ const WAYS: readonly Way[] = [
     options: [],
     async install(server) {
       await server.kubectl(["apply", "--server-side", "--filename=-"], manifestText("operator-crds.yaml"));
-      await server.kubectl(["apply", "--server-side", "--filename=-"], previousText("operator.yaml"));
+      await server.kubectl(["apply", "--server-side", "--filename=-"], manifestTextOf(PREVIOUS, "operator.yaml"));
       await server.apply(JSON.stringify(installationOn(server, "kubernetes")));
       await untilInstalled(server);
     },
@@ -60,7 +60,7 @@ const WAYS: readonly Way[] = [
     // Nothing says what the stock manifest was: it was applied on the server, and is not one of the bundled ones.
     options: ["--on-conflict", "mine"],
     async install(server) {
-      const manifest = edited(previousText(`${identity.product}-etcd.yaml`), server);
+      const manifest = edited(manifestTextOf(PREVIOUS, `${identity.product}-etcd.yaml`), server);
       await server.kubectl(["apply", "--server-side", "--filename=-"], manifest);
       for (const name of [`daemonset/${identity.nodeAgent}`, `deployment/${identity.controllers}`]) {
         await server.kubectl(["rollout", "status", name, "--namespace=kube-system", "--timeout=120s"]);
@@ -184,11 +184,6 @@ describe.each(WAYS)("an upgrade of two nodes under traffic, on $title", ({ insta
     });
   });
 });
-
-/** The same objects with the image of the previous release. */
-function previousText(file: string): string {
-  return manifestText(file).replaceAll(`/${identity.product}:${VERSION}`, `/${identity.product}:v${PREVIOUS}`);
-}
 
 /** As an administrator edits it: dual stack, with the pools of this cluster and its etcd. */
 function edited(text: string, { etcdEndpoint }: ApiServer): string {
