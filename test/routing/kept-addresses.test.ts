@@ -1,38 +1,68 @@
 /**
  * A pod that keeps its addresses is created again on another node. A third place goes on talking to them: a pod of another
  * node by VXLAN, and with BGP a host outside, by a router that learns the routes. While no pod has them, no packet reaches
- * another pod.
+ * another pod. With etcd the pool says that addresses are kept, with the orchestrator's API an annotation of the pod, which a
+ * StatefulSet owns.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { annotationKey } from "../../src/plugin/annotations.ts";
 import { hasEtcd } from "../support/etcd.ts";
-import { hostProblem } from "../support/host.ts";
+import { type Host, hostProblem } from "../support/host.ts";
+import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { askTcpWithin } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { FOREIGN_AS, PASSWORD, startForeignRouter } from "./foreign-router.ts";
 import { MODES, setMode } from "./modes.ts";
 import { resource } from "./resource.ts";
-import { gatewaysOf } from "./routed-network.ts";
+import { gatewaysOf, type NodeName } from "./routed-network.ts";
 import { openRoutedSite, type RoutedPod, type RoutedSite } from "./routed-site.ts";
-import { startRouterEtcd } from "./router-datastore.ts";
+import { type PodMetadata, type RouterDatastore, startRouterApi, startRouterEtcd } from "./router-datastore.ts";
 
-const test = testNeeding(hostProblem(), hasEtcd ? undefined : "needs etcd", program("nft"), program("bird"));
 const PORT = 80;
 const PASSWORD_FILE = "/etc/bgp-password";
 const PATIENCE_MILLISECONDS = 200;
 
-for (const [title, mode, isByRouter] of [
-  ["VXLAN", MODES.vxlanAlways, false],
-  ["BGP", MODES.bgpMesh, true],
+const OWNER = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "1", controller: true };
+const KEPT_BY_ANNOTATION: PodMetadata = {
+  annotations: { [annotationKey("keepAddresses")]: "true" },
+  ownerReferences: [OWNER],
+};
+
+interface Store {
+  readonly title: string;
+  readonly start: (router: Host) => Promise<RouterDatastore>;
+  readonly problem: string | undefined;
+  /** Of the pod; otherwise the pool keeps its addresses. */
+  readonly metadata?: PodMetadata;
+}
+
+const ETCD: Store = { title: "etcd", start: startRouterEtcd, problem: hasEtcd ? undefined : "needs etcd" };
+const API: Store = {
+  ...{ title: "the orchestrator's API", start: (router) => startRouterApi(router), problem: apiServerProblem() },
+  metadata: KEPT_BY_ANNOTATION,
+};
+const VXLAN = { title: "VXLAN", mode: MODES.vxlanAlways, isByRouter: false };
+const BGP = { title: "BGP", mode: MODES.bgpMesh, isByRouter: true };
+const ONLY_IN_SOAK = proofSize({ everyDay: "only in `make soak`", soak: undefined });
+
+for (const [{ title, mode, isByRouter }, store, unneeded] of [
+  [VXLAN, ETCD, undefined],
+  [BGP, API, undefined],
+  [VXLAN, API, ONLY_IN_SOAK],
+  [BGP, ETCD, ONLY_IN_SOAK],
 ] as const) {
-  describe(`kept addresses by ${title}`, () => {
+  describe(`kept addresses by ${title}, datastore ${store.title}`, () => {
+    const needs = [hostProblem(), store.problem, program("nft"), program("bird"), unneeded];
+    const test = testNeeding(...needs);
     let site: RoutedSite;
     let client: string;
     beforeAll(async () => {
-      if (hostProblem() !== undefined || !hasEtcd) return;
-      site = await openRoutedSite({ startDatastore: startRouterEtcd, blockSizes: [29, 125] });
+      if (needs.some((need) => need !== undefined)) return;
+      site = await openRoutedSite({ startDatastore: store.start, blockSizes: [29, 125] });
       await setMode(site, mode);
-      await site.admin('patch ippool ipv4 -p {"spec":{"keepAddresses":true}}');
+      if (store.metadata === undefined) await site.admin('patch ippool ipv4 -p {"spec":{"keepAddresses":true}}');
       client = isByRouter ? await learnByRouter(site) : (await site.addPod("node-2/client")).netns;
     }, 120_000);
     afterAll(() => site?.[Symbol.asyncDispose]());
@@ -45,10 +75,16 @@ for (const [title, mode, isByRouter] of [
       return names.every((name) => name === pod.name);
     };
 
+    const addKept = (name: `${NodeName}/db`) =>
+      site.addPod(name, { podName: "db-0", ...(store.metadata === undefined ? {} : { metadata: store.metadata }) });
+
     test("follow the pod to another node, and lead to nobody meanwhile", async () => {
-      const first = await site.addPod("node-1/db", { podName: "db-0" });
+      const first = await addKept("node-1/db");
       await pollUntil(() => answers(first), "the client to reach the pod on its first node", 30_000);
       await site.removePod(first);
+      const waiting = JSON.parse(await site.admin(`ipam show --ip ${first.addresses[0]} -o json`));
+      const owner = store.metadata === undefined ? undefined : `${OWNER.kind}/${OWNER.name}`;
+      expect([waiting.state, waiting.kept.owner]).toEqual(["waiting", owner]);
       // Others fill the blocks of the node beside it, and listen on every address they have.
       const others = [await site.addPod("node-1/other"), await site.addPod("node-1/more")];
       expect(others.flatMap(({ addresses }) => addresses)).not.toContainAnyValues([...first.addresses]);
@@ -65,17 +101,17 @@ for (const [title, mode, isByRouter] of [
       }
 
       const start = performance.now();
-      const second = await site.addPod("node-4/db", { podName: "db-0" });
+      const second = await addKept("node-4/db");
       const added = performance.now();
       expect(second.addresses).toEqual(first.addresses);
       await pollUntil(() => answers(second), "the client to reach the pod on its second node", 30_000);
       const followed = performance.now();
       console.log(
-        `kept address by ${title}: ADD ${Math.round(added - start)} ms, reached ${Math.round(followed - added)} ms after it`,
+        `kept address by ${title}, ${store.title}: ADD ${Math.round(added - start)} ms, reached ${Math.round(followed - added)} ms after it`,
       );
       // Back again: the route of the block is right, and that of the single address must go.
       await site.removePod(second);
-      const third = await site.addPod("node-1/db", { podName: "db-0" });
+      const third = await addKept("node-1/db");
       expect(third.addresses).toEqual(first.addresses);
       await pollUntil(() => answers(third), "the client to reach the pod on its first node again", 30_000);
       for (const pod of [third, ...others]) await site.removePod(pod);

@@ -6,7 +6,7 @@ import { builtProgram } from "../support/run-plugin.ts";
 import { type Place, servePlace } from "./reachability.ts";
 import { resource } from "./resource.ts";
 import { type NetworkNode, type NodeName, openRoutedNetwork, type RoutedNetwork } from "./routed-network.ts";
-import { POD_NAMESPACE, type RouterDatastore } from "./router-datastore.ts";
+import { POD_NAMESPACE, type PodMetadata, type RouterDatastore } from "./router-datastore.ts";
 
 export interface RoutedPod extends Place {
   readonly podName: string;
@@ -27,10 +27,17 @@ export interface RoutedSite<Datastore extends RouterDatastore = RouterDatastore>
   admin(words: string, stdin?: string): Promise<string>;
   /** Creates the resources, or replaces them. */
   apply(...resources: readonly object[]): Promise<void>;
-  /** Runs ADD; the pod listens on port 80. `name`: `node-1/a`. `podName`: a pod that may have been on another node. */
-  addPod(name: `${NodeName}/${string}`, more?: { readonly podName?: string }): Promise<RoutedPod>;
-  /** Runs DEL. */
+  /** Runs ADD; the pod listens on port 80. `name`: `node-1/a`. */
+  addPod(name: `${NodeName}/${string}`, plan?: RoutedPodPlan): Promise<RoutedPod>;
+  /** Runs DEL, and deletes the pod. */
   removePod(pod: RoutedPod): Promise<void>;
+}
+
+export interface RoutedPodPlan {
+  /** Of a pod that may have been on another node. */
+  readonly podName?: string;
+  /** Where pods are objects of the orchestrator's API. */
+  readonly metadata?: PodMetadata;
 }
 
 export const POOLS = { ipv4: "10.50.0.0/16", ipv6: "fd50::/112" } as const;
@@ -110,13 +117,13 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
     startAgent,
     admin,
     apply,
-    async addPod(name, { podName: ownName = podName(name) } = {}) {
+    async addPod(name, { podName: ownName = podName(name), metadata } = {}) {
       containers += 1;
       const container = `container ${containers}`;
       const [nodeName, own = ""] = name.split("/") as [NodeName, string];
       const node = network.node(nodeName);
       const inner = `/run/netns/vt-${own}`;
-      await datastore.addPod?.(ownName, nodeName);
+      await datastore.addPod?.(ownName, nodeName, metadata);
       await node.host.must(["sh", "-ec", `ip netns add vt-${own}; ip -n vt-${own} link set lo up`]);
       const containerId = new Bun.CryptoHasher("sha256").update(`${node.host.name} ${container}`).digest("hex");
       const place = { node, containerId, inner, name, podName: ownName };
@@ -132,6 +139,7 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
       servers.get(pod)?.[Symbol.dispose]();
       servers.delete(pod);
       await call("DEL", pod);
+      await datastore.removePod?.(pod.podName);
       await pod.host.must(["ip", "netns", "delete", pod.inner.replace("/run/netns/", "")]);
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),

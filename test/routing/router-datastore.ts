@@ -21,7 +21,15 @@ export interface RouterDatastore extends AsyncDisposable {
   /** Creates a node, if it is not a resource of the product. */
   addNode?(name: string, labels: Readonly<Record<string, string>>): Promise<void>;
   /** Creates a pod, without which there is no ADD. */
-  addPod?(name: string, node: string): Promise<void>;
+  addPod?(name: string, node: string, metadata?: PodMetadata): Promise<void>;
+  /** Deletes it, so that one of the same name may be on another node. */
+  removePod?(name: string): Promise<void>;
+}
+
+/** What made the pod, and what its author says of it. */
+export interface PodMetadata {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly object[];
 }
 
 export const POD_NAMESPACE = "routed";
@@ -78,11 +86,20 @@ export async function startRouterApi(
     kubectl: server.kubectl,
     addNode: (name, labels) =>
       server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name, labels } })),
-    addPod(name, nodeName) {
-      const metadata = { name, namespace: POD_NAMESPACE };
+    addPod(name, nodeName, more) {
+      const metadata = { name, namespace: POD_NAMESPACE, ...more };
       const spec = { nodeName, containers: [{ name: "main", image: "none" }] };
       return server.apply(JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata, spec }));
     },
+    removePod: async (name) =>
+      void (await server.kubectl([
+        "delete",
+        "pod",
+        name,
+        `--namespace=${POD_NAMESPACE}`,
+        "--force",
+        "--grace-period=0",
+      ])),
     [Symbol.asyncDispose]: server.stop,
   };
 }
