@@ -160,7 +160,9 @@ async function giveBack(
   const taken = written.flatMap(({ handle, addresses }) =>
     addresses.flatMap(({ address, held, kept }): GuardedAddress[] => {
       if (held) return [];
-      return [{ address, handle, ...(kept === "from now on" ? { how: "for good" } : {}) }];
+      if (kept === undefined || request.keep === undefined) return [{ address, handle }];
+      const { containerId } = request.keep;
+      return [{ address, handle, containerId, ...(kept === "from now on" ? { how: "for good" } : {}) }];
     }),
   );
   await releaseAddresses(parts.store, parts.means, taken);

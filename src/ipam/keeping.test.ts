@@ -298,6 +298,44 @@ for (const level of LEVELS) {
   });
 }
 
+for (const first of ["kept from now on", "kept again"] as const) {
+  test(`an ADD that lost leaves what the pod's next container uses by then (${first})`, async () => {
+    const healthy = () => openAllocator(openMemory(table, { atomicity: "one object" }), means());
+    const stranger = (name: string) => healthy().assign(request(name, { addressRequests: DUAL }));
+    await stranger("net.x");
+    if (first === "kept again") {
+      await healthy().assign(ofPod("c1", "node-1"));
+      await healthy().releaseHandle(released("c1", "node-1"));
+    }
+    let stage: "not written" | "written in part" | "overtaken" = "not written";
+    let next: readonly string[] = [];
+    const store = openMemory(table, {
+      atomicity: "one object",
+      around: async (kind, work) => {
+        if (kind === "read" && stage === "written in part") {
+          stage = "overtaken";
+          await healthy().releaseHandle(released("c2", "node-1"));
+          next = textsOf(await healthy().assign(ofPod("c3", "node-2")));
+        }
+        const done = await work();
+        const users = (await attributes()).map((each) => keptOf(each)?.user?.containerId);
+        if (kind === "write" && stage === "not written" && users.includes("c2")) {
+          stage = "written in part";
+          await healthy().assign(request("net.y", { addressRequests: [DUAL[1]] }));
+        }
+        return done;
+      },
+    });
+
+    expect(await refusalOf(openAllocator(store, means()).assign(ofPod("c2", "node-1")))).toBeInstanceOf(KeptInUse);
+    expect((await healthy().held(released("c3", "node-2"))).map((each) => formatAddress(each.address))).toEqual([
+      ...next,
+    ]);
+    expect(textsOf(await stranger("net.z"))).not.toContainAnyValues([...next]);
+    expect(await problems()).toEqual([]);
+  });
+}
+
 async function heldTexts(): Promise<readonly string[]> {
   const { blocks } = await records();
   return blocks

@@ -167,6 +167,8 @@ export interface GuardedAddress {
   readonly address: Address;
   readonly handle?: string;
   readonly sequenceNumber?: bigint;
+  /** Of an address that is kept for an identity: the container that uses it. Another one of the identity has the same handle. */
+  readonly containerId?: string;
   /** Absent: if it is kept for an identity, its use ends, and it waits; one that waits already is as good as released. */
   readonly how?: ReleaseManner;
 }

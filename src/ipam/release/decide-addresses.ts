@@ -1,7 +1,7 @@
 /**
  * Releases these addresses, each only if it still has the expected owner: by
- * handle, by the sequence number of its allocation, or both. An address with
- * another owner is kept and reported.
+ * handle, by the sequence number of its allocation, or by the container that uses
+ * it. An address with another owner is kept and reported.
  *
  * The block of an address is found without the pools, which may be deleted:
  * every block that could contain it is read in one request.
@@ -11,7 +11,7 @@ import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { isWaiting } from "../../model/kept-address.ts";
+import { CONTAINER_ATTRIBUTE, isWaiting } from "../../model/kept-address.ts";
 import * as keys from "../../model/keys.ts";
 import {
   attributesOf,
@@ -114,14 +114,17 @@ function judge(addressRequest: GuardedAddress, known: KnownBlock): Verdict | und
       : { kind: "absent", released: { known, handle: addressRequest.handle } };
   }
 
-  const handle = attributesOf(known.block, ordinal)?.handleId;
+  const attributes = attributesOf(known.block, ordinal);
+  const handle = attributes?.handleId;
   const sequenceNumber = known.block.sequenceNumberForAllocation[ordinal];
   const isOthers =
     (addressRequest.handle !== undefined && addressRequest.handle !== handle) ||
-    (addressRequest.sequenceNumber !== undefined && addressRequest.sequenceNumber !== sequenceNumber);
+    (addressRequest.sequenceNumber !== undefined && addressRequest.sequenceNumber !== sequenceNumber) ||
+    (addressRequest.containerId !== undefined &&
+      addressRequest.containerId !== attributes?.secondary[CONTAINER_ATTRIBUTE]);
   if (isOthers) return { kind: "refused" };
   const { how } = addressRequest;
-  if (how === undefined && isWaiting(attributesOf(known.block, ordinal))) return { kind: "absent" };
+  if (how === undefined && isWaiting(attributes)) return { kind: "absent" };
   return {
     kind: "release",
     known,
