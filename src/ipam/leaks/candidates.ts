@@ -10,7 +10,7 @@ import { type LookTime, UnusedSince } from "./unused-since.ts";
 
 export interface LeakCandidate {
   readonly handle: string;
-  /** All that the handle holds. */
+  /** All that the handle holds; of one that keeps addresses for an identity, what one container uses. */
   readonly allocations: readonly NodeAllocation[];
   readonly reason: string;
   readonly isNodeGone: boolean;
@@ -44,7 +44,7 @@ export function findCandidates(
   view: ClusterView,
   { graceMilliseconds, ageOf }: Grace,
 ): readonly LeakCandidate[] {
-  return Array.from(byHandle(allocations).values()).flatMap((held): LeakCandidate[] => {
+  return Array.from(Map.groupBy(allocations, useOf).values()).flatMap((held): LeakCandidate[] => {
     const found = unusedReason(held, view);
     const [first] = held;
     if (found === undefined || first === undefined) return [];
@@ -80,8 +80,9 @@ export function unusedReason(
   return { reason: first.reason, isNodeGone: unused.every(({ isNodeGone }) => isNodeGone) };
 }
 
-function byHandle(allocations: Iterable<NodeAllocation>): ReadonlyMap<string, readonly NodeAllocation[]> {
-  return Map.groupBy(allocations, ({ handle }) => handle);
+/** What is kept for one identity, containers of several nodes may use under the same handle. */
+function useOf({ handle, node, containerId, isKept }: NodeAllocation): string {
+  return isKept ? `${handle} ${node} ${containerId}` : handle;
 }
 
 function identityOf({ handle, allocations, reason }: LeakCandidate): string {

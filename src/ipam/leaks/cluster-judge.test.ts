@@ -122,4 +122,13 @@ describe("a candidate", () => {
       { allocations: [ALLOCATION, second] },
     ]);
   });
+
+  test("is what one container uses of that which is kept for its pod", () => {
+    const lost = { ...ALLOCATION, handle: "keep-1", ifname: "net1", isKept: true } as const;
+    const used = { ...lost, ifname: "eth0", node: "n2", containerId: "c2", address: address("10.0.0.2") };
+    const nodes = { n2: "host-2" } as object as { n1: string };
+    const cluster = view(here({ node: "host-2", ips: ["10.0.0.2"] }), nodes);
+
+    expect(look(new Candidates(), 0, cluster, [lost, used])).toMatchObject([{ allocations: [lost], isNodeGone: true }]);
+  });
 });

@@ -3,7 +3,7 @@ import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { isWaiting } from "../../model/kept-address.ts";
+import { keptOf } from "../../model/kept-address.ts";
 import { affinitiesPrefix, handleKey, resourceKey } from "../../model/keys.ts";
 import { ENDPOINT, NODE } from "../../model/kinds.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
@@ -80,7 +80,7 @@ function containerIn(entry: Entry | undefined): string | undefined {
   return entry && ENDPOINT.codec.read(entry.value, entry.key).spec.containerID;
 }
 
-/** Whether the handle holds exactly what was judged. */
+/** Whether the handle holds exactly what was judged; of one that keeps addresses for an identity, what the container uses. */
 export async function isUnchanged({ handle, allocations }: LeakCandidate, store: Datastore): Promise<boolean> {
   const [entry] = await readKeys(store, [handleKey(handle)]);
   const named = Object.keys(entry === undefined ? {} : decodeHandle(entry).blocks).flatMap(
@@ -88,7 +88,7 @@ export async function isUnchanged({ handle, allocations }: LeakCandidate, store:
   );
   const blocks = await readBlocks(store, [...allocations.map(({ block }) => block), ...named]);
   const held = blocks.flatMap((block) =>
-    heldOrdinals(block, handle).map((ordinal) =>
+    heldOrdinals(block, handle, allocations).map((ordinal) =>
       identityOf({
         address: addressAt(block, ordinal),
         sequenceNumber: block.sequenceNumberForAllocation[ordinal],
@@ -99,9 +99,15 @@ export async function isUnchanged({ handle, allocations }: LeakCandidate, store:
   return new Set(held).symmetricDifference(new Set(judged)).size === 0;
 }
 
-/** Addresses that wait for their pod are not judged. */
-function heldOrdinals(block: IPAMBlock, handle: string): readonly number[] {
-  return ordinalsOf(block, { handle }).filter((ordinal) => !isWaiting(attributesOf(block, ordinal)));
+/** Addresses that wait for their pod, or that another container of it uses, are not judged. */
+function heldOrdinals(block: IPAMBlock, handle: string, judged: readonly NodeAllocation[]): readonly number[] {
+  return ordinalsOf(block, { handle }).filter((ordinal) => {
+    const kept = keptOf(attributesOf(block, ordinal));
+    const { node, containerId } = kept?.user ?? {};
+    return (
+      kept === undefined || judged.some((each) => each.containerId === containerId && each.node === (node ?? each.node))
+    );
+  });
 }
 
 export async function blocksOfNode(store: Datastore, node: string): Promise<readonly IPAMBlock[]> {

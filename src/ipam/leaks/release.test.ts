@@ -121,3 +121,35 @@ test("the controllers leave the endpoint of a pod alone where it is the pod itse
   expect(outcome).toMatchObject({ kind: "released" });
   expect((await left()).addresses).toBe(0);
 });
+
+test("the use of a container on a node that is gone ends, although another of the pod uses a further address", async () => {
+  const store = openMemory();
+  await seed(store, poolChange("blue", "10.0.0.0/28", { blockSize: 28 }));
+  const keep = { handle: "keep-1", when: "always", title: 'pod "red/db-0"' } as const;
+  const assign = (containerId: string, node: string, ifname: string) =>
+    openAllocator(store, means()).assign({
+      ...podRequest(containerId, { pod: "db-0", node }),
+      ...{ interface: ifname, keep: { ...keep, containerId } },
+      addressRequests: [{ kind: "automatic", family: 4 }],
+    });
+  await assign("c1", "n1", "net1");
+  await assign("c2", "n2", "eth0");
+  const { allocations } = await readNodeRecords(store, "n1");
+  const outcome = await releaseCandidate(
+    {
+      ...{
+        handle: keep.handle,
+        allocations,
+        reason: `node n1 is gone, and pod ${allocations[0]?.pod?.namespace}/db-0 does not exist`,
+      },
+      ...{ isNodeGone: true, milliseconds: undefined, isOverdue: false },
+    },
+    {
+      ...{ store, allocator: openAllocator(store, means()), hasEndpointRecords: false, datastoreNow: means().now },
+      ...{ mayWrite: () => true, readPod: async () => undefined, isAbsent: async () => true },
+    },
+  );
+
+  expect(outcome).toMatchObject({ kind: "released", released: [{ containerId: "c1" }] });
+  expect((await readNodeRecords(store, "n2")).allocations).toMatchObject([{ containerId: "c2" }]);
+});
