@@ -6,7 +6,11 @@ const SERVER = Date.parse("2026-01-02T03:04:05.000Z");
 /** The clock after `hear(later)` for each of these milliseconds: the header of a server whose time at 0 is SERVER. */
 function clockAt() {
   let elapsed = 0;
-  const clock = new ServerClock(() => elapsed);
+  let wall = 1e12;
+  const clock = new ServerClock(
+    () => elapsed,
+    () => wall + elapsed,
+  );
   const at = (milliseconds: number) => {
     elapsed = milliseconds;
   };
@@ -17,9 +21,13 @@ function clockAt() {
   };
   const errorAt = (milliseconds: number) => {
     at(milliseconds);
-    return (clock.now()?.getTime() ?? Number.NaN) - (SERVER + milliseconds);
+    const now = clock.now();
+    return now instanceof Date ? now.getTime() - (SERVER + milliseconds) : now;
   };
-  return { clock, hear, errorAt, at };
+  const jump = (milliseconds: number) => {
+    wall += milliseconds;
+  };
+  return { clock, hear, errorAt, at, jump };
 }
 
 test("the time of a server is not known before it was heard, nor from a header that says nothing", () => {
@@ -56,4 +64,20 @@ test("what was heard long ago is outdated", () => {
   expect(clock.isOutdated).toBe(false);
   at(600_001);
   expect(clock.isOutdated).toBe(true);
+});
+
+test.each([
+  ["the machine was suspended", 900_000],
+  ["the clock of the machine was set back", -900_000],
+])("the time is lost once %s, until the server is heard again", (_, milliseconds) => {
+  const { clock, hear, errorAt, jump } = clockAt();
+  hear(0);
+  jump(900);
+  expect(errorAt(5_000)).toBe(0);
+  jump(milliseconds);
+  expect(errorAt(6_000)).toBe("lost");
+  expect(clock.isOutdated).toBe(true);
+  hear(7_000, 0, -3_000);
+  expect(errorAt(7_000)).toBe(-3_000);
+  expect(clock.isOutdated).toBe(false);
 });

@@ -19,7 +19,7 @@ import type {
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { PluginError } from "../../src/errors.ts";
-import { ServerClock } from "../../src/server-clock.ts";
+import { ServerClock, type ServerTime } from "../../src/server-clock.ts";
 import { FaultyServer } from "../faults/faulty-server.ts";
 import type { FaultyNetwork, RequestFailed } from "../faults/network.ts";
 import { type Persistence, persist } from "../faults/persist.ts";
@@ -99,7 +99,7 @@ class Connection implements Datastore {
     private readonly means: ConnectionMeans,
   ) {
     this.atomicity = means.atomicity;
-    this.serverClock = new ServerClock(means.process.elapsed);
+    this.serverClock = new ServerClock(means.process.elapsed, means.process.elapsed);
     const around = <Answer>(kind: "read" | "write", request: () => Answer) => this.send(kind, request);
     this.memory = openMemory(server.table, { atomicity: means.atomicity, around });
   }
@@ -137,7 +137,7 @@ class Connection implements Datastore {
     }
   }
 
-  clock(): Date | undefined {
+  clock(): ServerTime {
     return this.serverClock.now();
   }
 

@@ -7,6 +7,7 @@
  * promise below as a test, and each implementation runs it.
  */
 import { PluginError } from "../errors.ts";
+import type { ServerTime } from "../server-clock.ts";
 
 export interface Entry {
   readonly key: string;
@@ -191,9 +192,10 @@ export interface Datastore {
   prefetch?(prefixes: readonly string[]): void;
   /**
    * The time by the clock of the server, which its responses have told; `undefined`, or absent, if none has: then there is
-   * only the clock of this host. It sends no request.
+   * only the clock of this host. "lost": a store that remembers what it read reads again before it decides. It sends no
+   * request.
    */
-  clock?(): Date | undefined;
+  clock?(): ServerTime;
   /**
    * Every event below the prefix after the revision `from`, in order and without
    * gaps, with a bookmark after each batch. Ends when the signal fires or the store is

@@ -10,7 +10,8 @@ import type { Turn } from "./host-turn.ts";
  * datastore does not tell it.
  */
 export function datastoreTime(store: Pick<Datastore, "clock">, { now }: { readonly now: () => Date }): Date {
-  return store.clock?.() ?? now();
+  const time = store.clock?.();
+  return time instanceof Date ? time : now();
 }
 
 /** Time, randomness, hints and locking. */

@@ -25,6 +25,7 @@ import {
 import { PUBLIC_KINDS } from "../../model/kinds.ts";
 import { SERVICE_ENDPOINTS_PREFIX } from "../../model/service-endpoints.ts";
 import { quoted } from "../../quote.ts";
+import type { ServerTime } from "../../server-clock.ts";
 import type { ReaderRights } from "./reader.ts";
 
 export interface VisibleStore extends Datastore {
@@ -101,7 +102,7 @@ class SeenStore implements VisibleStore {
     throw new PluginError("internal", "Cannot change records: the console only creates");
   }
 
-  clock(): Date | undefined {
+  clock(): ServerTime {
     return this.inner.clock?.();
   }
 

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { openVerifyingMemory } from "../../../test/support/verifying-memory.ts";
+import type { ServerTime } from "../../server-clock.ts";
 import type { Change, Wanted } from "../datastore.ts";
 import { put } from "../datastore-contract/subject.ts";
 import { datastoreContract } from "../datastore-contract.ts";
@@ -47,6 +48,17 @@ describe("CachingDatastore", () => {
 
     expect(cached(KEY, LISTING)).toEqual(await truth(KEY, LISTING));
     expect(cached({ kind: "key", key: "/never" })).toEqual([[]]);
+  });
+
+  test("predicts nothing while the server's time is lost", async () => {
+    let time: ServerTime = "lost";
+    const inner = openVerifyingMemory(table);
+    store = cachingDatastore(Object.assign(inner, { clock: () => time }), () => failures);
+    await store.read([KEY]);
+
+    expect(cached(KEY)).toBeUndefined();
+    time = new Date(0);
+    expect(cached(KEY)).toEqual([[]]);
   });
 
   test("does not predict a listing that was never read completely", async () => {

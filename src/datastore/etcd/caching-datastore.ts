@@ -12,6 +12,7 @@
  * any failure, even one that a retry overcame, and when the store was restored
  * from an older copy, since a revision may then stand for another state.
  */
+import type { ServerTime } from "../../server-clock.ts";
 import type {
   DatastoreEvent,
   Decide,
@@ -89,10 +90,12 @@ export class CachingDatastore implements VerifyingDatastore {
 
   /** Returns what a read would probably return; `undefined` if the cache holds too little. */
   lookUp(wanted: readonly Wanted[]): AssumedRead | undefined {
+    // A decision may record the time: a response tells it first.
+    if (this.clock() === "lost") return undefined;
     return this.currentCache().lookUp(wanted);
   }
 
-  clock(): Date | undefined {
+  clock(): ServerTime {
     return this.store.clock?.();
   }
 

@@ -54,7 +54,7 @@ export class EtcdClient {
     private readonly tls: TlsFiles,
     private readonly options: ClientOptions,
   ) {
-    this.clock = new ServerClock(options.elapsed);
+    this.clock = new ServerClock(options.elapsed, options.elapsed);
     this.gateway = options.transport ?? new GatewayTransport(tls);
     if (options.upgradesToGrpc) this.grpcUpgrade = new GrpcUpgrade(() => this.openGrpc(), this.closed);
   }

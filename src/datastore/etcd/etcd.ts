@@ -4,6 +4,7 @@
  * blindly repeated: see `commit-outcome.ts`.
  */
 import { PluginError } from "../../errors.ts";
+import type { ServerTime } from "../../server-clock.ts";
 import type { Timers } from "../../timers.ts";
 import { commitEffect } from "../commit-effect.ts";
 import {
@@ -176,7 +177,7 @@ class EtcdDatastore implements VerifyingDatastore {
     }
   }
 
-  clock(): Date | undefined {
+  clock(): ServerTime {
     return this.client.clock.now();
   }
 

@@ -3,6 +3,7 @@ import { anyText } from "../../../test/support/any-text.ts";
 import { type Around, type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import { blockKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import type { ServerTime } from "../../server-clock.ts";
 import type { Change, Datastore, Decide, Wanted } from "../datastore.ts";
 import { datastoreContract } from "../datastore-contract.ts";
 import { openCopyingStore } from "./copying-store.ts";
@@ -13,11 +14,17 @@ import { openKubeStore } from "./store.ts";
 let marks = 0;
 const newMark = () => String(++marks);
 
-function openOn(api: FakeApi, mappings: readonly KindMapping[], around?: Around): Datastore {
+function openOn(
+  api: FakeApi,
+  mappings: readonly KindMapping[],
+  around?: Around,
+  clock?: NonNullable<Datastore["clock"]>,
+): Datastore {
   const client = api.connect(around);
-  return openCopyingStore((observer) =>
-    openKubeStore({ api: client, mappings, close: () => client.close(), observer }),
-  );
+  return openCopyingStore((observer) => {
+    const inner = openKubeStore({ api: client, mappings, close: () => client.close(), observer });
+    return clock === undefined ? inner : Object.assign(inner, { clock });
+  });
 }
 
 datastoreContract(
@@ -42,6 +49,7 @@ describe("copies of the orchestrator's API", () => {
   const BLOCK: Wanted = { kind: "key", key: blockKey(cidr) };
   const block = (count: number) => JSON.stringify({ cidr: "10.0.0.0/26", allocations: [], unallocated: [count] });
   let asked: string[];
+  let time: ServerTime;
   let api: FakeApi;
   let store: Datastore;
   let other: Datastore;
@@ -49,10 +57,12 @@ describe("copies of the orchestrator's API", () => {
   beforeEach(async () => {
     api = startFakeApi();
     asked = [];
-    store = openOn(api, productMapping(newMark), async ({ method, path }, send) => {
+    time = undefined;
+    const note: Around = async ({ method, path }, send) => {
       asked.push(`${method} ${path.split("/")[4]}`);
       return send();
-    });
+    };
+    store = openOn(api, productMapping(newMark), note, () => time);
     other = openKubeStore({ api: api.connect(), mappings: productMapping(newMark), close: async () => {} });
     await other.commit([
       { kind: "create", key: resourceKey("ippools", { name: "blue" }), value: poolText("blue", "10.0.0.0/16") },
@@ -89,6 +99,16 @@ describe("copies of the orchestrator's API", () => {
     expect(written.ok).toBe(true);
     expect(outcome).toBe("blue");
     expect(asked).toEqual(["PUT ipamblocks"]);
+    await store.close();
+  });
+
+  test("nothing is decided from copies while the server's time is lost", async () => {
+    await untilCopied();
+    asked.splice(0);
+    time = "lost";
+    await transact();
+
+    expect(asked).toContain("GET ipamblocks");
     await store.close();
   });
 

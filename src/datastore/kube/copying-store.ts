@@ -106,6 +106,8 @@ class CopyingStore implements Datastore {
     decide: Decide<Outcome>,
   ): Promise<DecidedCommit<Outcome> | undefined> {
     this.replica ??= this.startCopying();
+    // A decision may record the time: a response tells it first.
+    if (this.clock() === "lost") return undefined;
     // The configuration is optional, and costs nothing if there is a copy of it.
     const first = wanted.filter((each) => each.optional === undefined || (isConfiguration(each) && this.copyOf(each)));
     if (!first.some((each) => this.copyOf(each))) return undefined;

@@ -50,6 +50,7 @@ export async function openKube(
     mappings: productMapping(uuid),
     close: () => client.close(),
     elapsed: clock.elapsed,
+    wall: () => clock.now().getTime(),
   };
   if (!copiesRecords) return openKubeStore(means);
   const { openCopyingStore } = await import("./copying-store.ts");

@@ -11,7 +11,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
-import { ServerClock } from "../../server-clock.ts";
+import { ServerClock, type ServerTime } from "../../server-clock.ts";
 import { aborted, SYSTEM_TIMERS, type Timers } from "../../timers.ts";
 import { commitEffect } from "../commit-effect.ts";
 import type {
@@ -51,6 +51,8 @@ export interface KubeStoreMeans {
   readonly timers?: Timers;
   /** Milliseconds that never go back. */
   readonly elapsed?: () => number;
+  /** Milliseconds of the clock of this host; absent with `elapsed`: no jump of it is noticed. */
+  readonly wall?: () => number;
 }
 
 interface ReadRecords {
@@ -63,7 +65,7 @@ interface ReadRecords {
 const NOTHING: ReadRecords = { entries: [] };
 
 export function openKubeStore(means: KubeStoreMeans): Datastore {
-  const serverClock = new ServerClock(means.elapsed);
+  const serverClock = new ServerClock(means.elapsed, means.wall ?? means.elapsed);
   return new KubeDatastore({ ...means, api: hearing(means.api, serverClock) }, serverClock);
 }
 
@@ -119,7 +121,7 @@ class KubeDatastore implements Datastore {
     };
   }
 
-  clock(): Date | undefined {
+  clock(): ServerTime {
     return this.serverClock.now();
   }
 
