@@ -100,7 +100,7 @@ describe("one in use", () => {
     const allocations = allocationsIn(inUse);
     const links = (...marks: readonly string[]) => ({
       marks: new Set(marks),
-      routed: new Set<string>(),
+      routed: new Map<string, string>(),
       bootedAt: new Date(0),
     });
 

@@ -22,8 +22,13 @@ export function formatMark({ network, containerId, ifname }: LinkMark): string {
   return `${startOf(network)}${shortened(containerId, LONGEST_CONTAINER_ID)}/${ifname}`;
 }
 
+/** Whether it marks the link of an attachment, whichever. */
+export function isMark(alias: string): boolean {
+  return alias.split("/").length === 3;
+}
+
 export function isMarkOf(network: string, alias: string): boolean {
-  return alias.startsWith(startOf(network)) && alias.split("/").length === 3;
+  return alias.startsWith(startOf(network)) && isMark(alias);
 }
 
 /** As it is in the mark: a long one is a hash. `undefined` if the alias is not a mark of the network. */

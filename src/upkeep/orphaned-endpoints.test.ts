@@ -55,7 +55,10 @@ const write = (containerID: string, written: Written = {}) =>
   seed(store, endpointOf(containerID, { created: CREATED, network: "net", ...written }));
 
 /** A pass of the agent, so many minutes after the one before. Returns the containers whose endpoints were deleted. */
-async function pass(minutes: number, found: { readonly links?: readonly string[]; readonly routed?: string } = {}) {
+async function pass(
+  minutes: number,
+  found: { readonly links?: readonly string[]; readonly routed?: readonly [string, string] } = {},
+) {
   elapsed += minutes * MINUTES;
   const entries = await readAllEntries(store, ENDPOINT.prefix());
   const revisions = new Map(entries.map(({ key, revision }) => [key, revision]));
@@ -69,7 +72,7 @@ async function pass(minutes: number, found: { readonly links?: readonly string[]
     },
     {
       ...{ node: "node-1", isEmbedded: false },
-      links: { marks: new Set(marks), routed: new Set(found.routed === undefined ? [] : [found.routed]) },
+      links: { marks: new Set(marks), routed: new Map(found.routed === undefined ? [] : [found.routed]) },
     },
     { removed: (key) => removed.push(key), signal: new AbortController().signal },
   );
@@ -84,9 +87,20 @@ describe("OrphanedEndpoints", () => {
     expect([await pass(0), await pass(4), await pass(1), await pass(5)]).toEqual([[], [], ["gone"], []]);
   });
 
+  test("deletes one whose address another container has by now", async () => {
+    await write("gone");
+    const other = { routed: ["10.0.9.9", "net/other/eth0"] } as const;
+    expect([await pass(0, other), await pass(5, other)]).toEqual([[], ["gone"]]);
+  });
+
   test.each([
     ["whose container has its link", {}, { links: ["one"] }],
-    ["to whose address a route leads", { address: "10.0.9.9" }, { routed: "10.0.9.9" }],
+    ["to whose address a route leads", { address: "10.0.9.9" }, { routed: ["10.0.9.9", ""] }],
+    [
+      "to whose address a route leads, over a renamed link",
+      { address: "10.0.9.9" },
+      { routed: ["10.0.9.9", "uplink"] },
+    ],
     ["of another node", { node: "node-2" }, {}],
     ["that no ADD has written", { network: undefined }, {}],
     ["from before this machine registered the node", { created: "2026-01-02T02:59:59Z" }, {}],
@@ -127,7 +141,7 @@ describe("OrphanedEndpoints", () => {
     const removed: string[] = [];
     await left.remove(
       { [Symbol.iterator]: () => [[entry?.key ?? "", wanted] as const].values(), revisionOf: () => entry?.revision },
-      { node: "node-1", isEmbedded: false, links: { marks: new Set(), routed: new Set() } },
+      { node: "node-1", isEmbedded: false, links: { marks: new Set(), routed: new Map() } },
       { removed: (key) => removed.push(key), signal: new AbortController().signal },
     );
     expect([written.ok, removed, (await readAllEntries(store, ENDPOINT.prefix())).length]).toEqual([true, [], 1]);

@@ -11,7 +11,7 @@ import { formatAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { GRACE_MILLISECONDS, type HostLinks } from "../ipam/leaks/find.ts";
 import { type NodeRecords, readNodeRecords } from "../ipam/leaks/node-records.ts";
-import { formatMark } from "../ipam/link-mark.ts";
+import { formatMark, isMark } from "../ipam/link-mark.ts";
 import { NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import { type RegisteredHost, registeredSince, type SearchMeans } from "./host-leaks.ts";
@@ -73,7 +73,10 @@ export class OrphanedEndpoints {
   }
 }
 
-/** Of a container that an ADD of this node has attached, and of which the host has no link and no route. */
+/**
+ * Of a container that an ADD of this node has attached, and of which the host has no link and no route. A route to the link
+ * of another container says that the address is that one's by now.
+ */
 export function isWithoutLink(
   { metadata, spec }: WorkloadEndpoint,
   { node, links }: Pick<Host, "node" | "links">,
@@ -82,7 +85,10 @@ export function isWithoutLink(
   const network = metadata.annotations?.[NETWORK_ANNOTATION];
   if (spec.node !== node || network === undefined || containerId === undefined || ifname === undefined) return false;
   if (links.marks.has(formatMark({ network, containerId, ifname }))) return false;
-  return !ipNetworks.some((text) => links.routed.has(addressIn(text)));
+  return !ipNetworks.some((text) => {
+    const alias = links.routed.get(addressIn(text));
+    return alias !== undefined && !isMark(alias);
+  });
 }
 
 function addressIn(text: string): string {

@@ -124,7 +124,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
       marks: new Set(),
       marksWithSources: new Set(),
       attachments: new Map(),
-      routed: new Set(),
+      routed: new Map(),
       bootedAt: new Date(0),
       isHostNamespace: true,
       ...surroundings.hostLinks,

@@ -14,7 +14,7 @@ const LONG_AFTER = new Date("2100-01-01T00:00:00Z");
 export async function searchHostOf(store: Datastore, node: string, containers: readonly string[]): Promise<void> {
   const records = await readNodeRecords(store, node);
   const marks = containers.map((containerId) => formatMark({ network: "net", containerId, ifname: "eth0" }));
-  const links = { marks: new Set(marks), routed: new Set<string>(), bootedAt: new Date(0) };
+  const links = { marks: new Set(marks), routed: new Map<string, string>(), bootedAt: new Date(0) };
   const leaks = findLeaks(records.allocations, { links, now: LONG_AFTER });
   const allocator = openAllocator(store, means());
   await releaseLeaks(leaks, records, { store, allocator, forget: async () => {} });

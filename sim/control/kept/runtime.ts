@@ -163,7 +163,7 @@ export class Runtime {
   private linksOf(node: string): HostLinks {
     const own = [...this.containers.values()].filter(({ pod }) => pod.node === node);
     const marks = own.map(({ id }) => formatMark({ network: NETWORK, containerId: id, ifname: INTERFACE }));
-    return { marks: new Set(marks), routed: new Set(), bootedAt: new Date(0) };
+    return { marks: new Set(marks), routed: new Map(), bootedAt: new Date(0) };
   }
 
   private delete(container: Container): void {

@@ -77,7 +77,7 @@ async function pass(...containers: readonly string[]) {
   await claims.listIfDue();
   const marks = containers.map((containerId) => formatMark({ network: "net", containerId, ifname: "eth0" }));
   const links = {
-    ...{ marks: new Set(marks), routed: new Set<string>(), bootedAt: new Date(0) },
+    ...{ marks: new Set(marks), routed: new Map<string, string>(), bootedAt: new Date(0) },
     ...{ marksWithSources: new Set<string>(), attachments: new Map(), isHostNamespace: true },
   };
   const { released, blocks } = await collectLeaks(

@@ -22,8 +22,8 @@ import type { NodeRecords } from "./node-records.ts";
 export interface HostLinks {
   /** The aliases of all links. */
   readonly marks: ReadonlySet<string>;
-  /** Addresses, as text, that have a route of their own to a link. */
-  readonly routed: ReadonlySet<string>;
+  /** Addresses, as text, that have a route of their own to a link, with the alias of that link; empty if it has none. */
+  readonly routed: ReadonlyMap<string, string>;
   readonly bootedAt: Date;
 }
 

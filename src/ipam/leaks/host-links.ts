@@ -37,12 +37,17 @@ export function readLinks(kernel: SocketOpener): Pick<HostLinks, "marks" | "mark
     routes: listRoutes(socket),
   }));
   const marks = links.flatMap(({ alias }) => alias ?? []);
+  const aliases = new Map(links.map(({ index, alias }) => [index, alias]));
   return {
     marks: new Set(marks),
     marksWithSources: new Set(
       links.flatMap(({ alias, group }) => (alias !== undefined && group === ALLOWED_SOURCES_GROUP ? alias : [])),
     ),
-    routed: new Set(routes.filter(isToOneAddress).map(({ destination }) => formatAddress(destination.network))),
+    routed: new Map(
+      routes
+        .filter(isToOneAddress)
+        .map(({ destination, linkIndex = 0 }) => [formatAddress(destination.network), aliases.get(linkIndex) ?? ""]),
+    ),
   };
 }
 

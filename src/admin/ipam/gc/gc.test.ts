@@ -437,7 +437,7 @@ describe("ipam gc", () => {
 
   test("keeps an address that the host has a route to, whatever the alias of the link", async () => {
     const address = await attach("renamed");
-    await gc("", { hostLinks: { routed: new Set([address]) } });
+    await gc("", { hostLinks: { routed: new Map([[address, ""]]) } });
 
     expect(await handles()).toEqual(["net.renamed"]);
   });
