@@ -17,6 +17,7 @@ import { type Address, parseAddress } from "../ip/address.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import type { HostKernel } from "../linux/host-kernel.ts";
 import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
+import { withoutThoseOfOthers } from "./former-addresses.ts";
 import { keepLabels } from "./kept-labels.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { forgetOnHost } from "./record-on-host.ts";
@@ -39,7 +40,9 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   const tracked = await trackedConnections(host.netfilter, (message) => session.log.warning(message));
   const known = tracked === undefined ? [] : knownAddresses(workload, results, host.kernel);
   const link = await removeLinks(workload, call.netns, host);
-  await tracked?.forget(known);
+  const forget = async (addresses: readonly Address[]) =>
+    tracked?.forget(link === undefined ? await notOfOthers(addresses, host.kernel) : addresses);
+  await forget(known);
   enterPhase("datastore");
   await releaseDelegated(call, session);
   const evidence = { results, hadLink: link !== undefined };
@@ -47,7 +50,7 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   // First: the endpoint is gone, and a DEL that is repeated would not find its labels.
   if (labels !== undefined) await keepLabels(workload, { labels, netns: call.netns ?? "" }, session);
   // Those that neither the runtime nor the host knew of.
-  await tracked?.forget(addresses);
+  await forget(addresses);
   await forgetOnHost(workload, session);
   if (allowedSources || link?.group === ALLOWED_SOURCES_GROUP) await forgetSources(session);
 }
@@ -56,6 +59,16 @@ export async function del(call: DelCall, session: Session): Promise<void> {
 function knownAddresses(workload: Workload, results: readonly string[], kernel: HostKernel): readonly Address[] {
   const addresses = results.flatMap((text) => parseAddress(text) ?? []);
   return addresses.length > 0 ? addresses : addressesOnLink(kernel, workload);
+}
+
+/**
+ * Rarely needed, and loaded only then: a late DEL finds no link, and another container of this host may have had an address
+ * since, whose connections go on.
+ */
+async function notOfOthers(addresses: readonly Address[], kernel: HostKernel): Promise<readonly Address[]> {
+  if (addresses.length === 0) return addresses;
+  const { readLinks } = await import("../ipam/leaks/host-links.ts");
+  return withoutThoseOfOthers(addresses, readLinks(kernel));
 }
 
 /** Loaded only after a pod that might use other sources than its addresses. */

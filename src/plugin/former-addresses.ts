@@ -7,6 +7,8 @@
 import { effect } from "../effect.ts";
 import { type Address, addressBits, formatAddress } from "../ip/address.ts";
 import { singlePrefix } from "../ip/prefix.ts";
+import type { HostLinks } from "../ipam/leaks/find.ts";
+import { isMark } from "../ipam/link-mark.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../linux/netlink/request.ts";
 import { attempt, type NetlinkSocket } from "../linux/netlink-socket.ts";
@@ -48,6 +50,14 @@ export function unwireAddresses(
       ),
     );
   });
+}
+
+/** After the removal of the own link: without those that another container of this host has by now. */
+export function withoutThoseOfOthers(
+  addresses: readonly Address[],
+  { routed }: Pick<HostLinks, "routed">,
+): readonly Address[] {
+  return addresses.filter((address) => !isMark(routed.get(formatAddress(address)) ?? ""));
 }
 
 /** Those that are not among the current ones. */
