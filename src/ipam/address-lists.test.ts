@@ -106,6 +106,7 @@ describe.each(MODES)("an address of a list, $title", ({ atomicity, openFor }) =>
         '10.0.0.40 by pod "shop/a" on node "node-1"; 10.0.0.7 by pod "shop/b" on node "node-1"; 10.0.0.200 by pod "shop/c" on node "node-1"',
     ]);
     expect(details).toContain("maxSurge");
+    expect(details).toEndWith('"vendorctl describe ipaddresslist web" shows who has each');
     await seed(store(), listChange("web", ["10.0.0.40", "10.0.0.7", "10.0.0.200", "10.0.1.9"]));
     expect((await refusal(pod("d"))).message).toContain("none of its 4 IPv4 addresses is free, 3 in use");
     expect((await refusal(pod("d"))).message).toEndWith("; and 1 more");

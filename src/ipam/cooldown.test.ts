@@ -85,6 +85,7 @@ describe("an address of a pool with cooldownSeconds", () => {
     expect(refusal.message).toContain("2 released addresses rest");
     expect(refusal.message).toContain("the next one is free in 203 s");
     expect(refusal.details).toContain("cooldownSeconds");
+    expect(refusal.details).toContain('"vendorctl ipam show" counts them, a smaller value frees them earlier');
     seconds = COOLDOWN + MARGIN;
     expect(textsOf(await allocator.assign(pod("net.x", "shop")))).toEqual([first]);
     expect((await refusalOf(() => allocator.assign(pod("net.y", "shop")))).kind).toBe("try-again-later");
@@ -92,6 +93,23 @@ describe("an address of a pool with cooldownSeconds", () => {
     await allocator.assign(pod("net.y", "shop"));
     expect((await refusalOf(() => allocator.assign(pod("net.z", "shop")))).kind).toBe("addresses-exhausted");
     expect(await problems()).toEqual([]);
+  });
+
+  test("is named beside those that are kept for pods that do not run, if the pool is full", async () => {
+    await pool("10.0.0.0/30", { cooldownSeconds: COOLDOWN });
+    const allocator = allocatorOf();
+    const keep = { handle: "keep-db", containerId: "db", when: "always", title: "db" } as const;
+    const [kept = ""] = textsOf(await allocator.assign(pod("net.db", "shop", { keep })));
+    await fill(allocator, 3);
+    await allocator.releaseAddresses([{ address: address(kept) }]);
+    await allocator.releaseHandle({ handle: "net.f0", node: "node-1" });
+
+    const { kind, message, details } = await refusalOf(() => allocator.assign(pod("net.x", "shop")));
+    expect([kind, message]).toEqual(["try-again-later", expect.stringContaining("3 of 4 used")]);
+    expect(message).toContain("1 released address rests");
+    expect(details).toContain('"vendorctl ipam show" counts them');
+    expect(details).toContain("1 of the used addresses is kept for pods that do not run");
+    expect(details).toContain('"vendorctl ipam release --pod NAMESPACE/POD" frees them');
   });
 
   test("is not given by name to another namespace, on any node; at once to the one that had it", async () => {

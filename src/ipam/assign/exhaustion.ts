@@ -34,7 +34,7 @@ export function exhausted(search: Search, seen: { readonly complete: boolean }):
     return new PluginError("addresses-exhausted", `${action}: ${state}`, { details: reasons.join("; ") });
   }
   const count = `${counted(rests.length, "released address rests", "released addresses rest")}`;
-  const setting = "cooldownSeconds of the pool or of the IPAMConfiguration keeps them from other owners until then";
+  const setting = `cooldownSeconds of the pool or of the IPAMConfiguration keeps them from other owners until then: "${identity.adminTool} ipam show" counts them, a smaller value frees them earlier`;
   return new PluginError(
     "try-again-later",
     `${action}: ${state}; ${count}, the next one is free in ${Math.ceil(Math.min(...rests) / 1000)} s`,

@@ -139,15 +139,14 @@ function noneFree(family: Family, request: ListRequest, passedOver: readonly Pas
   const shown = passedOver.slice(0, SHOWN).map(({ address, why }) => `${formatAddress(address)} ${stateOf(why)}`);
   const states = [...shown, ...(length > SHOWN ? [`and ${length - SHOWN} more`] : [])].join("; ");
   const error = errorOf(passedOver);
+  const advice =
+    error === "try-again-later"
+      ? `the runtime tries again; add addresses to the list, or run fewer pods: a Deployment with maxSurge runs that many more while it rolls over${howToFree(kept)}`
+      : "correct the addresses of the list, or enable their pools";
   return new PluginError(
     error,
     `Cannot assign an IPv${family} address of IPAddressList ${shownList(request)}: none of its ${length} IPv${family} addresses is free, ${used} in use${waiting}: ${states}`,
-    {
-      details:
-        error === "try-again-later"
-          ? `the runtime tries again; add addresses to the list, or run fewer pods: a Deployment with maxSurge runs that many more while it rolls over${howToFree(kept)}`
-          : "correct the addresses of the list, or enable their pools",
-    },
+    { details: `${advice}; "${identity.adminTool} describe ipaddresslist ${request.list}" shows who has each` },
   );
 }
 
