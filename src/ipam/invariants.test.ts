@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { prefix } from "../../test/support/ipam.ts";
+import { address, prefix } from "../../test/support/ipam.ts";
 import type { AffinityState } from "../model/block-affinity.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import { assignOrdinal, emptyBlock } from "./block.ts";
@@ -31,6 +31,7 @@ const WRONG: readonly (readonly [ProblemKind, Severity, Partial<IpamRecords>])[]
   ["block-inconsistent", "corrupt", { blocks: [{ ...held, sequenceNumber: 9n }] }],
   ["allocation-without-handle", "corrupt", { handles: [] }],
   ["allocation-outside-pools", "corrupt", { pools: [prefix("10.9.0.0/24")] }],
+  ["list-outside-pools", "corrupt", { lists: [{ name: "web", addresses: [address("10.0.0.9"), address("fd00::9")] }] }],
   ["handle-count-wrong", "unfinished", { handles: [{ handleId: "net.a", blocks: { [CIDR]: 2 } }] }],
   ["handle-count-wrong", "corrupt", { blocks: [heldTwice], handles: RIGHT.handles }],
   ["handle-without-block", "unfinished", { handles: [...RIGHT.handles, surplus] }],

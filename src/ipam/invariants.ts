@@ -8,7 +8,7 @@
  * blocks hold, and a claim may be unconfirmed: that is unfinished, not corrupt.
  */
 import { counted } from "../counted.ts";
-import { formatAddress } from "../ip/address.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
 import { comparePrefixes, formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../ip/prefix.ts";
 import type { AffinityState } from "../model/block-affinity.ts";
 import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
@@ -20,11 +20,18 @@ export interface IpamRecords {
   readonly pools: readonly Prefix[];
   /** Pools that overlap an earlier one, and what it is; see overlapping-pools.ts. */
   readonly overlappingPools?: readonly { readonly name: string; readonly overlaps: string }[];
+  /** IPAddressLists. */
+  readonly lists?: readonly AddressListRecord[];
   readonly blocks: readonly IPAMBlock[];
   readonly handles: readonly { readonly handleId: string; readonly blocks: Readonly<Record<string, number>> }[];
   readonly affinities: readonly { readonly node: string; readonly cidr: Prefix; readonly state: AffinityState }[];
   /** Addresses rest until then. Absent: as long as their releases are recorded. */
   readonly now?: Date;
+}
+
+interface AddressListRecord {
+  readonly name: string;
+  readonly addresses: readonly Address[];
 }
 
 export type ProblemKind =
@@ -42,6 +49,8 @@ export type ProblemKind =
   | "handle-without-block"
   /** An address is held that lies in no pool. */
   | "allocation-outside-pools"
+  /** A list names addresses that lie in no pool: nobody gets them. */
+  | "list-outside-pools"
   /** A host claims a block that is another's, or nobody's. */
   | "affinity-stale"
   /** A host claims a block that does not exist. */
@@ -64,6 +73,7 @@ export interface Problem {
   readonly severity: Severity;
   readonly message: string;
   readonly pool?: string;
+  readonly list?: string;
   readonly block?: string;
   readonly handle?: string;
   readonly address?: string;
@@ -74,6 +84,7 @@ export function findProblems(records: IpamRecords): readonly Problem[] {
   const handlesOf = handlesByBlock(records);
   return [
     ...(records.overlappingPools ?? []).map(poolProblem),
+    ...(records.lists ?? []).flatMap((list) => listProblem(list, records.pools)),
     ...records.blocks.flatMap(findBlockProblems),
     ...overlapProblems(records.blocks),
     ...records.blocks.flatMap((block) => allocationProblems(block, records.pools, handlesOf)),
@@ -84,6 +95,19 @@ export function findProblems(records: IpamRecords): readonly Problem[] {
 
 function poolProblem({ name, overlaps }: { readonly name: string; readonly overlaps: string }): Problem {
   return { kind: "pools-overlap", severity: "corrupt", message: `Pool "${name}" is not used: ${overlaps}`, pool: name };
+}
+
+const SHOWN_ADDRESSES = 3;
+
+/** Reserved ones are meant: a reservation keeps them for the list. */
+function listProblem({ name, addresses }: AddressListRecord, pools: readonly Prefix[]): readonly Problem[] {
+  const outside = addresses.filter((address) => !pools.some((pool) => prefixContains(pool, address)));
+  if (outside.length === 0) return [];
+  const shown = outside.slice(0, SHOWN_ADDRESSES).map(formatAddress).join(", ");
+  const more = outside.length > SHOWN_ADDRESSES ? ` and ${outside.length - SHOWN_ADDRESSES} more` : "";
+  const count = counted(outside.length, "address", "addresses");
+  const message = `IPAddressList "${name}" has ${count} in no pool, which nobody gets: ${shown}${more}`;
+  return [{ kind: "list-outside-pools", severity: "corrupt", message, list: name }];
 }
 
 /** What is wrong with a block, whatever the rest of the world says. */

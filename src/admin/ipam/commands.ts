@@ -71,7 +71,7 @@ export const ipamCheck: Command = {
   summary: "Check the integrity of IPAM data: duplicate and leaked addresses, inconsistent records",
   description: [
     "Finds addresses that are used twice, outside all pools, or leaked (their endpoint is gone),",
-    "endpoints whose address is not allocated, inconsistent or overlapping blocks,",
+    "endpoints whose address is not allocated, lists with addresses that are in no pool, inconsistent or overlapping blocks,",
     "handles that do not match their blocks, and affinities for missing blocks or other nodes' blocks.",
     "On a host whose node this machine has registered, also finds addresses of its containers that are gone (see ipam gc).",
     "Safe to run at any time: a second check confirms each finding, so operations in progress are not reported.",

@@ -1,11 +1,21 @@
 /** What commands say of the addresses of an IPAddressList. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
-import { address, listChange, means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import {
+  address,
+  listChange,
+  means,
+  nodeChange,
+  poolChange,
+  request,
+  reservationChange,
+  seed,
+} from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { keepHandle } from "../../model/kept-address.ts";
-import { blocksPrefix } from "../../model/keys.ts";
+import { blocksPrefix, resourceKey } from "../../model/keys.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 let store = openMemory();
 beforeEach(async () => {
@@ -73,6 +83,53 @@ describe("describe ipaddresslist", () => {
 
     expect((await ctl("describe ipaddresslist web")).stdout).toContain("unknown: its block is unreadable");
   });
+});
+
+describe("ipam check", () => {
+  test("finds addresses of a list that are in no pool, and says what to do", async () => {
+    await seed(store, listChange("web", ["10.0.0.9", "192.0.2.1", "10.9.0.1"]));
+    const { code, stdout } = await ctl("ipam check");
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stdout).toContain(
+      'error: IPAddressList "web" has 1 address in no pool, which nobody gets: 192.0.2.1 [list-outside-pools]',
+    );
+    expect((await ctl("ipam check --fix")).stdout).toContain("vendorctl edit ipaddresslist web");
+    await seed(store, { kind: "put", key: resourceKey("ippools", { name: "other" }), value: "{" });
+    expect((await ctl("ipam check")).stdout).not.toContain("list-outside-pools");
+  });
+
+  test("remarks that several lists have an address; reserved ones are as they should be", async () => {
+    await seed(store, reservationChange("r", ["10.0.0.8/30"]), listChange("web", ["10.0.0.9", "10.0.0.8"]));
+    expect(await ctl("ipam check")).toMatchObject({ code: EXIT_OK, stderr: "" });
+    await seed(store, listChange("mail", ["10.0.0.8"]));
+
+    expect(await ctl("ipam check")).toMatchObject({
+      code: EXIT_OK,
+      stderr:
+        '1 address is in several IPAddressLists, so that their pods compete for it: 10.0.0.8 in "mail" and "web"\n',
+    });
+  });
+});
+
+test("a list that is written is noted if pods get not all of it, unless a later document has the pool", async () => {
+  const resource = (kind: string, name: string, spec: object) =>
+    JSON.stringify({ apiVersion: "vendor.org/v3", kind, metadata: { name }, spec });
+  const apply = async (...documents: readonly string[]) =>
+    (await runInside(["apply", "-f", "-"], { store, now: NOW, stdin: documents.join("\n---\n") })).stderr;
+  await seed(store, listChange("mail", ["10.0.0.8"]));
+  const addresses = ["10.0.0.9", "10.0.0.8", "10.9.0.1", "10.5.0.1"];
+
+  expect(await apply(resource("IPAddressList", "web", { addresses }))).toContain(
+    'note: addresses of list "web" are in no enabled pool, so that no pod gets them: 10.9.0.1, 10.5.0.1; ' +
+      'in "mail" too, whose pods compete for them: 10.0.0.8\n',
+  );
+  const later = [
+    resource("IPAddressList", "late", { addresses: ["10.5.0.1"] }),
+    resource("IPPool", "five", { cidr: "10.5.0.0/24" }),
+  ];
+  await ctl("delete ipaddresslist web");
+  expect(await apply(...later)).toBe("");
 });
 
 test("ipam show --ip and describe ippool name the lists", async () => {

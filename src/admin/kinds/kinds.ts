@@ -18,6 +18,7 @@ import type { Node } from "../../model/node.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { releaseNode } from "../delete/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../delete/uses.ts";
+import { noteOfList } from "../ipam/address-lists.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { describeAddressList } from "../ipam/describe-list.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
@@ -58,6 +59,7 @@ const ADDRESS_LIST_ROW: AdminKind<IPAddressList> = {
     { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector },
   ],
   describe: describeAddressList,
+  noteOnceWritten: noteOfList,
 };
 
 const IPAM_CONFIGURATION_ROW: AdminKind<IPAMConfiguration> = {

@@ -31,5 +31,5 @@ export const POOL_ROW: AdminKind<IPPool> = {
     "it was unreadable: whether its addresses are in use was not checked, and those in use are now outside all pools",
   remedyIfUnreadable: (remove) =>
     `whether its addresses are in use is unknown; ${remove}, then apply it again with the same CIDR`,
-  uncertainIfUnreadable: ["allocation-outside-pools"],
+  uncertainIfUnreadable: ["allocation-outside-pools", "list-outside-pools"],
 };

@@ -11,6 +11,7 @@ import { IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../../model/keys.ts"
 import { profile } from "../../../model/profile.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../../model/workload-endpoint.ts";
 import type { Clock } from "../../main/context.ts";
+import { findLists, type NamedList } from "../address-lists.ts";
 import { allocationsOf } from "../blocks.ts";
 import { describeUnreadable, isUncertain, type UnreadableRecord } from "../unreadable-records.ts";
 import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "./leaks-and-duplicates.ts";
@@ -20,6 +21,7 @@ export type Finding = Problem | EndpointProblem | UnreadableRecord;
 export interface Checked {
   readonly records: IpamRecords;
   readonly endpoints: readonly WorkloadEndpoint[];
+  readonly lists: readonly NamedList[];
   readonly findings: readonly Finding[];
   /** The number of addresses without an endpoint that are not reported yet: they were assigned a short time ago. */
   readonly young: number;
@@ -39,11 +41,12 @@ export async function checkOnce(
   );
   // No other record depends on these two, but no address is assigned while one of them is unreadable.
   const reservations = readEach(await readAllEntries(store, resourcesPrefix("ipreservations")), decodeReservation);
+  const lists = await findLists(store);
   const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
   const configurations = readEach(answers.flat(), decodeConfiguration);
   const unreadable = [
     ...unreadableRecords,
-    ...[endpoints, profiles, reservations, configurations].flatMap((each) => each.unreadable),
+    ...[endpoints, profiles, reservations, lists, configurations].flatMap((each) => each.unreadable),
   ];
   const facts = {
     endpoints: endpoints.readable,
@@ -55,12 +58,13 @@ export async function checkOnce(
   const ofEndpoints = findEndpointProblems({ ...facts, graceMilliseconds });
   const withoutGrace = findEndpointProblems({ ...facts, graceMilliseconds: 0 });
   const certain = [
-    ...findProblems({ ...records, now: datastoreTime(store, { now: () => now }) }),
+    ...findProblems({ ...records, lists: lists.readable, now: datastoreTime(store, { now: () => now }) }),
     ...ofEndpoints,
   ].filter((problem) => !unreadable.some((record) => isUncertain(problem, record)));
   return {
     records,
     endpoints: endpoints.readable,
+    lists: lists.readable,
     findings: [...unreadable.map(describeUnreadable), ...certain],
     young: withoutGrace.length - ofEndpoints.length,
   };
@@ -99,8 +103,8 @@ export function missingFindings(first: readonly Finding[], second: readonly Find
 /** Without the message, which says less after a repair in part. */
 function placeOf(finding: Finding): string {
   if (finding.kind === "record-unreadable") return `${finding.kind} ${finding.key}`;
-  const { pool, block, handle, address, node }: Omit<Problem, "kind"> = finding;
-  return JSON.stringify([finding.kind, pool, block, handle, address, node]);
+  const { pool, list, block, handle, address, node }: Omit<Problem, "kind"> = finding;
+  return JSON.stringify([finding.kind, pool, list, block, handle, address, node]);
 }
 
 function identityOf(finding: Finding): string {

@@ -6,6 +6,7 @@ import { describeNodeAllocation } from "../../../ipam/leaks/allocations.ts";
 import { releaseLeaks } from "../../../ipam/leaks/release.ts";
 import { type KeptAllocation, keptIn } from "../../../ipam/leaks/waiting-addresses.ts";
 import { endOfKeeping } from "../../../model/kept-address.ts";
+import { quoted } from "../../../quote.ts";
 import { type HostLeaks, searchHost } from "../../../upkeep/host-leaks.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { nameOfNode } from "../../host/node-name.ts";
@@ -15,6 +16,7 @@ import { stdoutPage } from "../../terminal/page.ts";
 import { paint, paintStderr } from "../../terminal/paint.ts";
 import { openProgress } from "../../terminal/progress.ts";
 import { formatTable } from "../../terminal/table.ts";
+import { type SharedAddress, sharedAddresses } from "../address-lists.ts";
 import { allocatorFor } from "../allocator.ts";
 import { type Allocation, allocationsOf } from "../blocks.ts";
 import { readClusterState } from "../cluster-state.ts";
@@ -66,6 +68,8 @@ interface Report {
   readonly young: number;
   /** Addresses that wait for a pod, and should have been freed long ago. */
   readonly overdue: number;
+  /** Addresses that several lists have. */
+  readonly shared: readonly SharedAddress[];
 }
 
 /** `remedy`: what the operator can do about a finding that is not fixed. */
@@ -108,6 +112,7 @@ async function examine(
     ...(refusal === undefined ? {} : { note: refusal }),
     young: checked.young,
     overdue: records.blocks.flatMap(keptIn).filter((each) => isOverdue(each, context.now())).length,
+    shared: sharedAddresses(checked.lists),
   };
 }
 
@@ -183,7 +188,7 @@ async function judgeHost(
 }
 
 function print(
-  { counts, findings, allocations, note, young, overdue }: Report,
+  { counts, findings, allocations, note, young, overdue, shared }: Report,
   context: Call & Terminal,
   given: Given,
 ): void {
@@ -233,6 +238,14 @@ function print(
     context.stderr(
       `${count} for a pod although ${their} keepFor has been over for an hour: the controllers free such addresses if they run; ` +
         `"${identity.adminTool} ipam show --addresses" lists them, "${identity.adminTool} ipam release" frees them\n`,
+    );
+  }
+  const [first] = shared;
+  if (first !== undefined) {
+    const count = counted(shared.length, "address is", "addresses are");
+    const place = `${formatAddress(first.address)} in ${first.lists.map(quoted).join(" and ")}`;
+    context.stderr(
+      `${count} in several IPAddressLists, so that their pods compete for ${shared.length === 1 ? "it" : "them"}: ${place}${shared.length === 1 ? "" : ", for example"}\n`,
     );
   }
   if (note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);

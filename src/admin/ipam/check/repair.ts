@@ -70,6 +70,8 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
       return allocateToEndpoint(addressOf(finding), context);
     case "pools-overlap":
       return `delete one of the two pools: "${identity.adminTool} delete ippool ${finding.pool ?? ""}" deletes the one that is not used`;
+    case "list-outside-pools":
+      return `create a pool that contains them, or remove them: "${identity.adminTool} edit ipaddresslist ${finding.list ?? ""}"`;
     case "allocation-outside-pools":
       return remedyFor(finding, context);
     case "record-unreadable":
