@@ -5,6 +5,7 @@
  */
 import { allocationAt } from "../../admin/ipam/address-blocks.ts";
 import { type Allocation, allocationsOf, keptOfAllocation } from "../../admin/ipam/blocks.ts";
+import { type RestState, restState } from "../../admin/ipam/rest-state.ts";
 import { poolUsage } from "../../admin/ipam/usage.ts";
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
@@ -155,7 +156,9 @@ export function addressDetail(address: Address, records: AddressRecords, sight: 
   return {
     ...{ ...within, use },
     ...(node === undefined ? {} : { node }),
-    ...(use === "R" ? restReason(block, address, sight) : freeReason({ pool, isReserved: use === "r" })),
+    ...(use === "R"
+      ? restReason(restState(block, address, records.now), sight)
+      : freeReason({ pool, isReserved: use === "r" })),
   };
 }
 
@@ -212,11 +215,10 @@ function freeReason({ pool, isReserved }: { pool: string | undefined; isReserved
   return pool === undefined ? { reason: "no pool contains it: it is not assigned" } : {};
 }
 
-function restReason(block: IPAMBlock, address: Address, sight: NameSight): Partial<AddressDetail> {
-  const release = block.released?.[ordinalIn(block, address) ?? -1];
-  if (release === undefined) return {};
-  const { at, ...former } = release;
+function restReason(rest: RestState | undefined, sight: NameSight): Partial<AddressDetail> {
+  if (rest === undefined) return {};
+  const { at, restsUntil, ...former } = rest;
   const by = sight.podsOf(former.namespace) ? describeFormerOwner(former) : undefined;
-  const until = "no other owner gets it before connections to it are forgotten, which takes three minutes";
-  return { since: at * 1_000, reason: `released${by === undefined ? "" : ` by ${by}`}; ${until}` };
+  const until = `it rests for other owners until ${restsUntil}`;
+  return { since: Date.parse(at), reason: `released${by === undefined ? "" : ` by ${by}`}; ${until}` };
 }

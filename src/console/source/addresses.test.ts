@@ -203,7 +203,7 @@ describe("address()", () => {
 
   test.each([
     ["10.0.0.3", "l", "has no endpoint"],
-    ["10.0.0.4", "R", 'released by namespace "shop"'],
+    ["10.0.0.4", "R", 'released by namespace "shop"; it rests for other owners until 2026-01-02T03:06:05.000Z'],
     ["10.0.0.7", "r", "IPReservation"],
     ["10.0.0.9", "r", "IPReservation"],
     ["192.0.2.1", ".", "no pool contains it"],

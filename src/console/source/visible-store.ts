@@ -232,6 +232,7 @@ export const BLOCKS_TEXT = "blocks of addresses";
 const WORDS: Readonly<Record<string, string>> = {
   ippools: POOLS_TEXT,
   ipreservations: "reservations of addresses",
+  ipaddresslists: "lists of addresses",
   ipamblocks: BLOCKS_TEXT,
   blockaffinities: "block affinities",
   ipamhandles: "handles of addresses",
