@@ -11,6 +11,9 @@ import {
   reservationChange,
   seed,
 } from "../../../test/support/ipam.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
+import { productMapping } from "../../datastore/kube/product-mapping.ts";
+import { openKubeStore } from "../../datastore/kube/store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { keepHandle } from "../../model/kept-address.ts";
@@ -140,4 +143,16 @@ test("ipam show --ip and describe ippool name the lists", async () => {
   expect(await lists("10.0.0.7")).toBeUndefined();
   expect((await ctl("ipam show --ip 10.0.0.9")).stdout).toContain("Lists:      web\n");
   expect((await ctl("describe ippool blue")).stdout).toMatch(/In lists: +mail \(1\), web \(2\)/);
+});
+
+test("lists that may not be listed are not named, and nothing fails: so it is with the role of the plugin", async () => {
+  const forbidden = {
+    status: 403,
+    text: JSON.stringify({ kind: "Status", reason: "Forbidden", message: "forbidden" }),
+  };
+  const api = startFakeApi().connect(async ({ path }, send) => (path.includes("ipaddresslists") ? forbidden : send()));
+  const limited = openKubeStore({ api, mappings: productMapping(() => "1"), close: async () => {} });
+  const { code, stdout } = await runInside("ipam show --ip 10.0.0.9".split(" "), { store: limited, now: NOW });
+
+  expect([code, stdout]).toEqual([EXIT_OK, expect.stringContaining("10.0.0.9 (in no pool)")]);
 });
