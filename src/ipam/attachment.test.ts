@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { decode } from "../../test/support/network-config.ts";
 import { identity } from "../identity.ts";
-import { assignedRequest, assignRequest, attachmentOf, heldRequest } from "./attachment.ts";
+import { assignedRequest, assignRequest, attachmentOf, heldRequest, releaseRequest } from "./attachment.ts";
 
 const call = { networkName: "net", containerId: "abc", ifname: "eth0" };
 const { ipam } = decode({ ipam: { type: identity.ipamType } });
@@ -44,5 +44,19 @@ describe("heldRequest()", () => {
     });
     expect(assignedRequest(attachment)).toEqual({ handle: "net.abc", network: "net", node: "n" });
     expect(heldRequest(attachmentOf({ ...call, containerId: "a.b" }, { node: "n" }), [])).not.toHaveProperty("former");
+  });
+});
+
+describe("releaseRequest()", () => {
+  test("looks for what the link had, and releases on any node only what the runtime's result names", () => {
+    const attachment = attachmentOf(call, { node: "n" });
+
+    expect(releaseRequest(attachment, { results: [], likely: ["10.0.0.1"], hadLink: true })).toMatchObject({
+      ...{ likely: ["10.0.0.1"], onAnyNode: [], ifNoneOnNode: "release those of other nodes" },
+    });
+    const results = ["10.0.0.2"];
+    expect(releaseRequest(attachment, { results, likely: results, hadLink: true })).toMatchObject({
+      ...{ likely: results, onAnyNode: results, ifNoneOnNode: "release nothing" },
+    });
   });
 });

@@ -89,6 +89,8 @@ export function heldRequest(attachment: Attachment, likely: readonly string[]): 
 export interface ReleaseEvidence {
   /** The addresses of the runtime's previous result; empty if there is none. */
   readonly results: readonly string[];
+  /** Addresses that it probably holds: those of the result, or else those that are routed to its link. */
+  readonly likely: readonly string[];
   /** This host had the link of the attachment. */
   readonly hadLink: boolean;
 }
@@ -97,9 +99,12 @@ export interface ReleaseEvidence {
  * As `heldRequest`, for DEL. The host may have had another name at the time of the ADD: an address of the previous
  * result is released too, and without a result, if this host had the link, what the handle holds on other nodes.
  */
-export function releaseRequest(attachment: Attachment, { results, hadLink }: ReleaseEvidence): ReleaseHandleRequest {
+export function releaseRequest(
+  attachment: Attachment,
+  { results, likely, hadLink }: ReleaseEvidence,
+): ReleaseHandleRequest {
   return {
-    ...heldRequest(attachment, results),
+    ...heldRequest(attachment, likely),
     onAnyNode: results,
     ifNoneOnNode: hadLink && results.length === 0 ? "release those of other nodes" : "release nothing",
   };

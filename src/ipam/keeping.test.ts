@@ -132,6 +132,21 @@ for (const level of LEVELS) {
       expect((await attributes()).every(isWaiting)).toBe(true);
     });
 
+    test("they do so whatever the size of the blocks and the name of the pod: of a virtual machine DEL knows neither", async () => {
+      table = new MemoryTable();
+      await seedWorld({ blockSize: 28 });
+      const machine = keepHandle({ network: "net", namespace: "shop", identity: "vm/desktop" });
+      const { addresses } = await healthy().assign({
+        ...ofPod("c1", "node-1", { handle: machine }),
+        addressRequests: [DUAL[0]],
+      });
+      const likely = addresses.map((each) => formatAddress(each.address));
+
+      expect(await healthy().held(released("c1", "node-1", { likely }))).toHaveLength(1);
+      expect(await healthy().releaseHandle(released("c1", "node-1", { likely }))).toHaveLength(1);
+      expect((await attributes()).every(isWaiting)).toBe(true);
+    });
+
     test("undoing an ADD frees what is new, and lets what waited wait again", async () => {
       const first = await healthy().assign(ofPod("c1", "node-1"));
       const forGood = first.addresses.map((each) => each.address);

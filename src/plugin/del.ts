@@ -13,7 +13,7 @@ import { decodeArguments } from "../cni/arguments.ts";
 import type { DelCall } from "../cni/call.ts";
 import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { identity } from "../identity.ts";
-import { type Address, parseAddress } from "../ip/address.ts";
+import { type Address, formatAddress, parseAddress } from "../ip/address.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import type { HostKernel } from "../linux/host-kernel.ts";
 import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
@@ -38,14 +38,14 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   enterPhase("kernel");
   const results = resultAddresses(call.prevResult);
   const tracked = await trackedConnections(host.netfilter, (message) => session.log.warning(message));
-  const known = tracked === undefined ? [] : knownAddresses(workload, results, host.kernel);
+  const known = knownAddresses(workload, results, host.kernel);
   const link = await removeLinks(workload, call.netns, host);
   const forget = async (addresses: readonly Address[]) =>
     tracked?.forget(link === undefined ? await notOfOthers(addresses, host.kernel) : addresses);
   await forget(known);
   enterPhase("datastore");
   await releaseDelegated(call, session);
-  const evidence = { results, hadLink: link !== undefined };
+  const evidence = { results, likely: known.map(formatAddress), hadLink: link !== undefined };
   const { allowedSources, labels, addresses } = await unregister(workload, session, evidence);
   // First: the endpoint is gone, and a DEL that is repeated would not find its labels.
   if (labels !== undefined) await keepLabels(workload, { labels, netns: call.netns ?? "" }, session);

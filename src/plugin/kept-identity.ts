@@ -73,7 +73,10 @@ function comesAgain(pod: string, { owner, hasGeneratedName }: Facts): boolean {
  * For DEL and CHECK, which do not know the owner of the pod. Without any sign that the container was attached, as when a
  * DEL is repeated, nothing more is read.
  */
-export function keptUseOf(workload: Workload, { results, hadLink }: ReleaseEvidence): KeptUse {
+export function keptUseOf(
+  workload: Workload,
+  { results, hadLink }: Pick<ReleaseEvidence, "results" | "hadLink">,
+): KeptUse {
   const handle = hadLink || results.length > 0 ? handleOf(workload, undefined) : undefined;
   return { containerId: workload.containerId, ...(handle === undefined ? {} : { handle }) };
 }

@@ -8,7 +8,8 @@ import { resultAddresses } from "./result-addresses.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const allocator = await session.allocator();
-  const evidence = { results: resultAddresses(call.prevResult), hadLink: false };
+  const results = resultAddresses(call.prevResult);
+  const evidence = { results, likely: results, hadLink: false };
   const released = await allocator.releaseHandle(releaseRequest(attachmentOf(call, session), evidence), {
     wanted: [WANTED_CLUSTER],
     changes: ([cluster]) => readyForReleasing(cluster),

@@ -9,6 +9,7 @@
 import type { Decision, Wanted } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
+import type { Prefix } from "../../ip/prefix.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { CONTAINER_ATTRIBUTE, isWaiting } from "../../model/kept-address.ts";
@@ -32,11 +33,15 @@ import { changeAfterRelease } from "./block-after-release.ts";
 export const ADDRESSES_AT_ONCE = 8;
 
 export function wantedBlocksOf(addresses: readonly GuardedAddress[]): readonly Wanted[] {
-  return addresses.flatMap(({ address }) => {
-    const { shortest, longest } = BLOCK_SIZES[address.family];
-    const lengths = Array.from({ length: longest - shortest + 1 }, (_, index) => shortest + index);
-    return lengths.map((length): Wanted => ({ kind: "key", key: keys.blockKey(blockOf(address, length)) }));
-  });
+  return addresses.flatMap(({ address }) =>
+    possibleBlocksOf(address).map((cidr): Wanted => ({ kind: "key", key: keys.blockKey(cidr) })),
+  );
+}
+
+export function possibleBlocksOf(address: Address): readonly Prefix[] {
+  const { shortest, longest } = BLOCK_SIZES[address.family];
+  const lengths = Array.from({ length: longest - shortest + 1 }, (_, index) => shortest + index);
+  return lengths.map((length) => blockOf(address, length));
 }
 
 export function decideReleaseAddresses(

@@ -5,9 +5,6 @@
  */
 import type { Decision, Wanted } from "../../datastore/datastore.ts";
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
-import { blockOf } from "../../ip/block.ts";
-import type { Prefix } from "../../ip/prefix.ts";
-import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { CONTAINER_ATTRIBUTE, isKeptInUse, isWaiting, KEPT_ATTRIBUTE } from "../../model/kept-address.ts";
 import {
@@ -15,6 +12,7 @@ import {
   attributesOf,
   handlesOf,
   type Owner,
+  ordinalIn,
   ordinalsOf,
   type ReleaseManner,
   releaseOrdinals,
@@ -24,6 +22,7 @@ import { changesToGive } from "../handle.ts";
 import type { KeptUse, ReleaseHandleRequest } from "../request.ts";
 import { type KnownBlock, View } from "../view.ts";
 import { changeAfterRelease } from "./block-after-release.ts";
+import { possibleBlocksOf } from "./decide-addresses.ts";
 
 export interface ReleaseOutcome {
   readonly released: readonly Address[];
@@ -63,10 +62,6 @@ export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts, n
   };
 }
 
-function usualBlockOf(address: Address): Prefix {
-  return blockOf(address, BLOCK_SIZES[address.family].usual);
-}
-
 /** Addresses that are kept: their own handle leads to them, or the runtime's result; read unless all of that was found. */
 function unreadKept(
   view: View,
@@ -84,7 +79,11 @@ function unreadKept(
   const handle = use === undefined ? kept.handle : attributesOf(use.block, use.ordinal)?.handleId;
   const handles = handle === undefined ? [] : [handle];
   const unread = view.unreadHandles(handles);
-  const around = unread.length > 0 || handle === undefined ? results.map(usualBlockOf) : [];
+  const isInKnown = (address: Address) =>
+    view.knownBlocks(address.family).some(({ block }) => ordinalIn(block, address) !== undefined);
+  const elsewhere = unread.length > 0 || handle === undefined ? results.filter((each) => !isInKnown(each)) : [];
+  // The handle of a virtual machine does not follow from the call: the pools, and the size of their blocks, are not known.
+  const around = elsewhere.flatMap(possibleBlocksOf);
   const blocks = [...handles.flatMap((each) => view.handleBlocks(each)), ...around];
   return [
     ...unread,
