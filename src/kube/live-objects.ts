@@ -1,5 +1,6 @@
 /** Objects as the orchestrator's API has them now, for decisions that cannot be undone. */
 
+import type { ResourceName } from "../model/keys.ts";
 import { type PodRecord, podRecordOf } from "../model/pod-record.ts";
 import { isObject } from "../model/shape.ts";
 import { type StatefulSetName, type StatefulSetSize, statefulSetKey, statefulSetOf } from "../model/stateful-set.ts";
@@ -14,6 +15,8 @@ export interface LiveObjects {
   /** UID of the namespace `kube-system`: it stays the same as long as the cluster exists; `undefined` if there is none. */
   readClusterUid(): Promise<string | undefined>;
   readPod(pod: { readonly namespace: string; readonly name: string }): Promise<PodRecord | undefined>;
+  /** Those that run the virtual machine. */
+  podsOfMachine(machine: ResourceName): Promise<readonly PodRecord[]>;
 }
 
 export interface LiveStatefulSets {
@@ -54,9 +57,20 @@ export function liveObjects(client: Pick<KubeClient, "request">): LiveObjects {
     },
     readPod: async ({ namespace, name }) => {
       const text = await read(`/api/v1/namespaces/${namespace}/pods/${name}`);
-      return text === undefined ? undefined : podRecordOf(parseJson(text) as Parameters<typeof podRecordOf>[0]);
+      return text === undefined ? undefined : podOf(parseJson(text));
+    },
+    podsOfMachine: async ({ namespace, name }) => {
+      const pods = await clusterObjects(client).list(`/api/v1/namespaces/${namespace}/pods`, MACHINES);
+      return pods.map(podOf).filter(({ machine }) => machine === name);
     },
   };
+}
+
+/** KubeVirt labels all of its pods so. */
+const MACHINES = { labelSelector: "kubevirt.io=virt-launcher" };
+
+function podOf(object: unknown): PodRecord {
+  return podRecordOf(object as Parameters<typeof podRecordOf>[0]);
 }
 
 /** Its UID identifies the cluster. */

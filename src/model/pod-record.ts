@@ -5,9 +5,11 @@
 import { formatAddress, parseAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { isFinishedPhase } from "./finished-pods.ts";
+import { VIRTUAL_MACHINE } from "./kept-address.ts";
 import { type ResourceName, resourceKey, resourcesPrefix } from "./keys.ts";
 import { recordedAddresses, reportedAddresses } from "./pod-addresses.ts";
 import { type PodEndpoint, partOf, podEndpointOf, textOf, textsIn } from "./pod-endpoint.ts";
+import { ownerOfPod } from "./pod-owner.ts";
 import { parseStored } from "./stored.ts";
 
 const PLURAL = "pods";
@@ -27,6 +29,8 @@ export interface PodRecord {
   readonly finishedPhase?: string;
   /** Its kubelet ended it to free resources: the pod stays, its sandbox does not. */
   readonly isEvicted: boolean;
+  /** The name of the virtual machine that it runs, if it does. */
+  readonly machine?: string;
   /** Canonical. */
   readonly addresses: readonly string[];
   readonly endpoint: PodEndpoint;
@@ -50,6 +54,7 @@ export function podRecordOf(pod: {
   const { metadata } = pod;
   const [spec, status] = [partOf(pod, "spec"), partOf(pod, "status")];
   const createdAt = textOf(metadata, "creationTimestamp");
+  const owner = ownerOfPod(metadata);
   return {
     namespace: metadata.namespace ?? "",
     name: metadata.name,
@@ -59,6 +64,7 @@ export function podRecordOf(pod: {
     isOnHostNetwork: spec["hostNetwork"] === true,
     ...(isFinishedPhase(status["phase"]) ? { finishedPhase: String(status["phase"]) } : {}),
     isEvicted: status["phase"] === "Failed" && status["reason"] === "Evicted",
+    ...(owner?.kind === VIRTUAL_MACHINE ? { machine: owner.name } : {}),
     addresses: addressesOf(metadata, status),
     endpoint: podEndpointOf({ metadata, spec }),
   };

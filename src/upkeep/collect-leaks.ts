@@ -129,7 +129,7 @@ async function endWaiting(
     now,
   }: Pick<Collection, "openApi" | "isDryRun"> & { readonly allocator: Allocator; readonly now: Date },
 ): Promise<Collected["waited"]> {
-  const view = { podAt: () => undefined, statefulSet: () => "unknown" as const };
+  const view = { podAt: () => undefined, podsOfMachine: () => [], statefulSet: () => "unknown" as const };
   const over = blocks.flatMap(keptIn).flatMap((allocation) => {
     const verdict = isWaitingAllocation(allocation) ? judgeWaiting(allocation, view, now) : WANTED;
     return verdict.kind === "wanted" ? [] : [{ allocation, verdict }];

@@ -42,6 +42,7 @@ export class ControllersInMemory {
       leadership,
       isAbsent: async () => true,
       readPod: async () => undefined,
+      podsOfMachine: async () => [],
       statefulSets: { read: async () => undefined, list: async () => new Map() },
       allocator: openAllocator(store, means()),
       signal: this.stop.signal,

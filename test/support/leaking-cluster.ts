@@ -16,7 +16,7 @@ import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
 import type { LiveStatefulSets } from "../../src/ipam/leaks/free-kept.ts";
 import { keptIn } from "../../src/ipam/leaks/waiting-addresses.ts";
-import { keepHandle } from "../../src/model/kept-address.ts";
+import { keepHandle, VIRTUAL_MACHINE } from "../../src/model/kept-address.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type PodRecord, podRecordKey, podRecordOf } from "../../src/model/pod-record.ts";
 import { type StatefulSetSize, statefulSetKey } from "../../src/model/stateful-set.ts";
@@ -114,13 +114,19 @@ export class LeakingCluster {
     return podRequest(container, { pod, node });
   }
 
-  /** As `add()`, with addresses that are kept for the pod of a StatefulSet; it has them already if it had them before. */
+  /** As `add()`, with addresses that are kept for the pod of a StatefulSet, or for its machine; it has them already if it had them before. */
   async addKept(pod: string): Promise<void> {
     const node = this.pods.get(pod)?.node ?? "";
     this.count += 1;
     const container = `c${this.count}`;
-    const handle = keepHandle({ network: "net", namespace: "red", identity: `pod/${pod}` });
-    const owner = `StatefulSet/${pod.slice(0, pod.lastIndexOf("-"))}`;
+    const machine = machineOf(pod);
+    const handle = keepHandle({
+      network: "net",
+      namespace: "red",
+      identity: machine === undefined ? `pod/${pod}` : `vm/${machine}`,
+    });
+    const owner =
+      machine === undefined ? `StatefulSet/${pod.slice(0, pod.lastIndexOf("-"))}` : `${VIRTUAL_MACHINE}/${machine}`;
     const { attributes, ...request } = this.requestOf(container, pod, node);
     const kept = { ...attributes, kept: `${KEEP_SECONDS}`, containerID: container, owner };
     const { addresses } = await this.allocator.assign({ ...request, handle, renewsHeld: true, attributes: kept });
@@ -269,7 +275,7 @@ export class LeakingCluster {
     const pod = this.pods.get(name);
     if (pod === undefined) return undefined;
     return podRecordOf({
-      metadata: { namespace: "red", name },
+      metadata: { namespace: "red", name, ownerReferences: ownersOf(name) },
       spec: { nodeName: pod.node },
       status: {
         podIPs: pod.addresses.map((ip) => ({ ip })),
@@ -277,6 +283,16 @@ export class LeakingCluster {
       },
     });
   }
+}
+
+/** Of a pod that is called `launcher-<machine>-…`. */
+function machineOf(pod: string): string | undefined {
+  return /^launcher-(\w+)-/.exec(pod)?.[1];
+}
+
+function ownersOf(pod: string): readonly object[] {
+  const name = machineOf(pod);
+  return name === undefined ? [] : [{ apiVersion: "kubevirt.io/v1", kind: VIRTUAL_MACHINE, name, controller: true }];
 }
 
 /** A collector, which believes to be the leader, with its own copy of the cluster. */
@@ -354,6 +370,10 @@ export class Collecting {
       isEtcd: true,
       leadership: { isLeading: () => true, whenLeading: async () => {} },
       readPod: async ({ name }) => this.cluster.recordOf(name),
+      podsOfMachine: async ({ name }) => {
+        const pods = [...this.cluster.pods.keys()].filter((pod) => machineOf(pod) === name);
+        return pods.flatMap((pod) => this.cluster.recordOf(pod) ?? []);
+      },
       isAbsent: async (path) => !nodes.has(path.slice(path.lastIndexOf("/") + 1)),
       statefulSets: this.cluster.statefulSets,
       graceMilliseconds: GRACE,

@@ -62,6 +62,7 @@ export class SimulatedCollector {
       } as Replicas,
       leadership: { isLeading: () => true, whenLeading: async () => {} },
       readPod: ({ namespace, name: pod }) => this.ask(process, () => workloads.recordOf(`${namespace}/${pod}`)),
+      podsOfMachine: async () => [],
       isAbsent: (path) => this.ask(process, () => !workloads.nodes.has(path.slice(path.lastIndexOf("/") + 1))),
       statefulSets: {
         read: (set) => this.ask(process, () => workloads.sets.get(statefulSetKey(set))),

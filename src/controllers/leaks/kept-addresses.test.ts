@@ -95,6 +95,26 @@ describe("an address that waits for a pod", () => {
     expect((await cluster.kept()).map((text) => text.slice(text.indexOf(" ") + 1))).toEqual(["c3", "c3"]);
   });
 
+  test("is not freed while any pod of its virtual machine starts, also if the controllers have not heard of it", async () => {
+    const { cluster, collector, lookFor, waiting } = await clusterWith(0);
+    cluster.create("launcher-desktop-a", "n1");
+    await cluster.addKept("launcher-desktop-a");
+    await cluster.endKept("launcher-desktop-a");
+    cluster.create("launcher-desktop-b", "n2");
+    cluster.pass(KEEP_SECONDS * 1000);
+    await lookFor(GRACE);
+    expect(await waiting()).toBe(2);
+
+    cluster.pods.delete("launcher-desktop-b");
+    await collector.catchUp();
+    cluster.create("launcher-desktop-c", "n2");
+    await collector.look();
+    expect(await waiting()).toBe(2);
+    cluster.pods.delete("launcher-desktop-c");
+    await lookFor(GRACE);
+    expect(await cluster.kept()).toEqual([]);
+  });
+
   test("is not freed if its pod takes it between the last question and the write", async () => {
     const { cluster, collector, look, lookFor, endAll } = await clusterWith(1);
     await endAll();

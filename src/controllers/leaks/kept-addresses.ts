@@ -17,6 +17,7 @@ import {
   type OwnerView,
 } from "../../ipam/leaks/waiting-addresses.ts";
 import { lacksPermission } from "../../kube/require-ok.ts";
+import type { PodRecord } from "../../model/pod-record.ts";
 import { statefulSetKey } from "../../model/stateful-set.ts";
 import type { Facts } from "../facts.ts";
 import { Removals, type RemovalsMeans } from "../removals.ts";
@@ -26,6 +27,16 @@ export interface KeptMeans extends Omit<FreeKeptMeans, "statefulSets">, Removals
   /** Unless another writes by now. */
   readonly each: (work: () => Promise<void>) => Promise<void>;
   readonly info: (message: string) => void;
+}
+
+/** All pods are looked through once, and only if an address waits for a virtual machine. */
+function byMachine({ orchestrator }: Facts): OwnerView["podsOfMachine"] {
+  let found: ReadonlyMap<string, readonly PodRecord[]> | undefined;
+  return (wanted) => {
+    const pods = () => Array.from(orchestrator.pods, ([, pod]) => pod).filter(({ machine }) => machine !== undefined);
+    found ??= Map.groupBy(pods(), ({ namespace, machine }) => `${namespace}/${machine}`);
+    return found.get(`${wanted.namespace}/${wanted.name}`) ?? [];
+  };
 }
 
 export class KeptAddresses {
@@ -52,7 +63,11 @@ export class KeptAddresses {
     const kept = blocks.flatMap(keptIn);
     const waiting = kept.filter(isWaitingAllocation);
     const statefulSet = await this.statefulSetsOf(waiting);
-    const over = this.ended.look(waiting, { podAt: view.podAt, statefulSet }, { ...time, date: this.means.now() });
+    const over = this.ended.look(
+      waiting,
+      { podAt: view.podAt, podsOfMachine: byMachine(facts), statefulSet },
+      { ...time, date: this.means.now() },
+    );
     const identities = over.map(({ allocation }) => identityOf(allocation));
     this.removals.look({ identities, total: kept.length, now: time.now }, facts);
     for (const each of over) {

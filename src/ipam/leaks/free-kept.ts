@@ -7,7 +7,13 @@ import { type StatefulSetName, type StatefulSetSize, statefulSetKey } from "../.
 import type { Allocator } from "../allocator.ts";
 import { guarded } from "../request.ts";
 import type { LiveObjects } from "./live-view.ts";
-import { type EndedAddress, judgeWaiting, type KeptAllocation, statefulSetOfKept } from "./waiting-addresses.ts";
+import {
+  type EndedAddress,
+  judgeWaiting,
+  type KeptAllocation,
+  machineOfKept,
+  statefulSetOfKept,
+} from "./waiting-addresses.ts";
 
 /** StatefulSets as the orchestrator's API has them now. */
 export interface LiveStatefulSets {
@@ -17,7 +23,7 @@ export interface LiveStatefulSets {
   readonly list: () => Promise<ReadonlyMap<string, StatefulSetSize>>;
 }
 
-export interface FreeKeptMeans extends Pick<LiveObjects, "readPod"> {
+export interface FreeKeptMeans extends Pick<LiveObjects, "readPod" | "podsOfMachine"> {
   readonly allocator: Allocator;
   readonly statefulSets: Pick<LiveStatefulSets, "read">;
   readonly now: () => Date;
@@ -29,13 +35,16 @@ export interface FreeKeptMeans extends Pick<LiveObjects, "readPod"> {
 export async function freeKept({ allocation, verdict }: EndedAddress, means: FreeKeptMeans): Promise<boolean> {
   const { kept } = allocation;
   const { namespace, pod } = kept;
+  const machine = machineOfKept(kept);
   const isOfPod = namespace !== undefined && pod !== undefined;
-  const name = isOfPod ? { namespace, name: pod } : undefined;
+  const name = isOfPod && machine === undefined ? { namespace, name: pod } : undefined;
   const record = name && (await means.readPod(name));
+  const ofMachine = machine === undefined ? [] : await means.podsOfMachine(machine);
   const set = verdict.kind === "owner is gone" ? statefulSetOfKept(kept) : undefined;
   const size = set && ((await means.statefulSets.read(set)) ?? "absent");
   const view = {
     podAt: (key: string) => (name !== undefined && key === podRecordKey(name) ? record : undefined),
+    podsOfMachine: () => ofMachine,
     statefulSet: () => size ?? "unknown",
   };
   if (judgeWaiting(allocation, view, means.now()).kind !== verdict.kind || !means.mayWrite()) return false;

@@ -4,7 +4,7 @@ import { PluginError } from "../../errors.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { keptOf } from "../../model/kept-address.ts";
-import { affinitiesPrefix, handleKey, resourceKey } from "../../model/keys.ts";
+import { affinitiesPrefix, handleKey, type ResourceName, resourceKey } from "../../model/keys.ts";
 import { ENDPOINT, NODE } from "../../model/kinds.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
 import { addressAt, attributesOf, ordinalsOf } from "../block.ts";
@@ -18,6 +18,8 @@ import { readBlocks, readKeys } from "./read-keys.ts";
 export interface LiveObjects {
   /** The pod as the orchestrator's API has it now. */
   readonly readPod: (name: { readonly namespace: string; readonly name: string }) => Promise<PodRecord | undefined>;
+  /** As it has those of a virtual machine. */
+  readonly podsOfMachine: (name: ResourceName) => Promise<readonly PodRecord[]>;
   /** Whether the orchestrator's API has no object at the path. */
   readonly isAbsent: (path: string) => Promise<boolean>;
 }

@@ -114,7 +114,12 @@ test("the controllers leave the endpoint of a pod alone where it is the pod itse
     {
       ...{ store: forbidding, allocator: openAllocator(forbidding, means()), hasEndpointRecords: false },
       datastoreNow: means().now,
-      ...{ mayWrite: () => true, readPod: async () => undefined, isAbsent: async () => false },
+      ...{
+        mayWrite: () => true,
+        readPod: async () => undefined,
+        podsOfMachine: async () => [],
+        isAbsent: async () => false,
+      },
     },
   );
 
@@ -146,7 +151,12 @@ test("the use of a container on a node that is gone ends, although another of th
     },
     {
       ...{ store, allocator: openAllocator(store, means()), hasEndpointRecords: false, datastoreNow: means().now },
-      ...{ mayWrite: () => true, readPod: async () => undefined, isAbsent: async () => true },
+      ...{
+        mayWrite: () => true,
+        readPod: async () => undefined,
+        podsOfMachine: async () => [],
+        isAbsent: async () => true,
+      },
     },
   );
 

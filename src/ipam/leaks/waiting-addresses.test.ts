@@ -34,6 +34,8 @@ function podOf(state: PodState) {
 
 const viewOf = (statefulSet: KnownStatefulSet, pod: PodState = "none") => ({
   podAt: (key: string) => (key.endsWith("/shop/db-3") ? podOf(pod) : undefined),
+  podsOfMachine: ({ name }: { readonly name: string }) =>
+    (name === "desktop" ? [podOf("finished"), podOf(pod)] : []).flatMap((each) => each ?? []),
   statefulSet: () => statefulSet,
 });
 
@@ -62,6 +64,10 @@ describe("an address that waits is", () => {
     ["wanted", waiting({ owner: "StatefulSet.apps.example.org/db" }), "absent", "none", 1],
     ["wanted", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 1],
     ["keepFor is over", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 60],
+    // Its pod has another name each time.
+    ["wanted", waiting({ owner: "VirtualMachineInstance/desktop", pod: "launcher-a" }), "absent", "starting", 600],
+    ["keepFor is over", waiting({ owner: "VirtualMachineInstance/desktop" }), "absent", "running", 60],
+    ["keepFor is over", waiting({ owner: "VirtualMachineInstance/desktop" }), "absent", "finished", 60],
     ["wanted", waiting({ timestamp: "?" }), five, "none", 6000],
   ])("%s: %#", (kind, allocation, set, pod, after) => {
     expect(judgeWaiting(allocation, viewOf(set, pod), minutes(after)).kind).toBe(kind as never);

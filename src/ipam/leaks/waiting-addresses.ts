@@ -1,8 +1,9 @@
 /**
  * Which addresses that wait for the pod they are kept for (model/kept-address.ts) are freed:
  *
- *   it has waited longer than its keepFor      unless the pod exists and has no addresses yet. The clock of a node said since
- *                                              when; so it must have been seen to wait for as long, or for the grace period
+ *   it has waited longer than its keepFor      unless the pod, or any of the virtual machine, exists and has no addresses yet.
+ *                                              The clock of a node said since when; so it must have been seen to wait for
+ *                                              as long, or for the grace period
  *   its StatefulSet does not exist, or is      once that was so at every look of the grace period, unless the pod exists:
  *   too small for the pod's ordinal            a StatefulSet of the same name may be created again
  *
@@ -12,6 +13,7 @@
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { endOfKeeping, type KeptAddress, keptOf, VIRTUAL_MACHINE } from "../../model/kept-address.ts";
+import type { ResourceName } from "../../model/keys.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
 import {
   hasOrdinal,
@@ -38,6 +40,8 @@ export type KnownStatefulSet = StatefulSetSize | "absent" | "unknown";
 export interface OwnerView {
   /** By `podRecordKey()`. */
   readonly podAt: (key: string) => PodRecord | undefined;
+  /** Each has a name of its own. */
+  readonly podsOfMachine: (name: ResourceName) => readonly PodRecord[];
   readonly statefulSet: (name: StatefulSetName) => KnownStatefulSet;
 }
 
@@ -73,19 +77,31 @@ export function statefulSetOfKept({ owner, namespace, pod }: KeptAddress): State
   return name === "" || namespace === undefined || pod === undefined ? undefined : { namespace, name };
 }
 
-export function judgeWaiting({ kept }: KeptAllocation, { podAt, statefulSet }: OwnerView, now: Date): WaitingVerdict {
-  const { namespace, pod: name } = kept;
-  const record = namespace === undefined || name === undefined ? undefined : podAt(podRecordKey({ namespace, name }));
-  const pod = record?.finishedPhase === undefined ? record : undefined;
+/** The virtual machine whose pods get the address; `undefined` if it is kept for another owner. */
+export function machineOfKept({ owner, namespace }: KeptAddress): ResourceName | undefined {
+  const name = owner?.startsWith(`${VIRTUAL_MACHINE}/`) ? owner.slice(VIRTUAL_MACHINE.length + 1) : "";
+  return name === "" || namespace === undefined ? undefined : { namespace, name };
+}
+
+export function judgeWaiting({ kept }: KeptAllocation, view: OwnerView, now: Date): WaitingVerdict {
+  const pods = podsFor(kept, view).filter(({ finishedPhase }) => finishedPhase === undefined);
   const end = endOfKeeping(kept);
-  const isComing = pod !== undefined && pod.addresses.length === 0;
+  const isComing = pods.some(({ addresses }) => addresses.length === 0);
   if (end !== undefined && end <= now && !isComing) {
     return { kind: "keepFor is over", reason: `it has waited since ${kept.since?.toISOString()}` };
   }
   const set = statefulSetOfKept(kept);
-  if (set === undefined || pod !== undefined) return { kind: "wanted" };
-  const why = whyGone(set, name ?? "", statefulSet(set));
+  if (set === undefined || pods.length > 0) return { kind: "wanted" };
+  const why = whyGone(set, kept.pod ?? "", view.statefulSet(set));
   return why === undefined ? { kind: "wanted" } : { kind: "owner is gone", reason: why };
+}
+
+function podsFor(kept: KeptAddress, { podAt, podsOfMachine }: OwnerView): readonly PodRecord[] {
+  const { namespace, pod: name } = kept;
+  const machine = machineOfKept(kept);
+  if (machine !== undefined) return podsOfMachine(machine);
+  const pod = namespace === undefined || name === undefined ? undefined : podAt(podRecordKey({ namespace, name }));
+  return pod === undefined ? [] : [pod];
 }
 
 function whyGone(set: StatefulSetName, pod: string, known: KnownStatefulSet): string | undefined {
