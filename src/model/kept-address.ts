@@ -121,6 +121,8 @@ export function waitingAttribute({ handleId, secondary }: BlockAttribute, now: D
 
 const KEEP_PREFIX = "keep-";
 const HASH_BYTES = 16;
+/** What `keepHandle()` returns, as a regular expression. */
+export const KEEP_HANDLE = `^${KEEP_PREFIX}[0-9a-f]{${HASH_BYTES * 2}}$`;
 
 /** The handle of all that is kept for the identity. */
 export function keepHandle({ network, namespace, identity }: KeepIdentity): string {

@@ -20,13 +20,14 @@ import { findProblems } from "../../src/ipam/invariants.ts";
 import { forgetBorrowings } from "../../src/ipam/leaks/borrowings.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
+import { keepHandle, keptOf } from "../../src/model/kept-address.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";
 import { PLUGIN_ACCOUNT } from "../../src/release/roles/rules.ts";
 import { BINDS_TOKENS } from "../../src/release/workloads/names.ts";
 import { blockFacts, ROUTED_BLOCK_KINDS, ROUTING_KINDS, resourceFacts } from "../../src/routing/inputs.ts";
 import { RoutePlanner } from "../../src/routing/planner.ts";
 import { vxlanMac } from "../../src/routing/vxlan-mac.ts";
-import { means, poolChange, prefix, request, seed } from "../support/ipam.ts";
+import { means, poolChange, prefix, request, seed, textsOf } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { manifestText } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -530,6 +531,60 @@ describe("IPAM with tokens of two nodes", () => {
     expect([world.blocks.flatMap(({ attributes }) => attributes), world.handles]).toEqual([[], []]);
     expect(findProblems(world)).toEqual([]);
   });
+
+  testServer(
+    "takes over an address that is kept for a pod in another node's block, and lets it wait again",
+    async () => {
+      await seed(admin, poolChange("kept", "10.3.0.0/26", { blockSize: 26 }));
+      const [one, two] = [await allocatorOf("node-1"), await allocatorOf("node-2")];
+      const handle = keepHandle({ network: "net", namespace: "shop", identity: "pod/db-0" });
+      const add = async (allocator: Allocator, node: Node, containerId: string, pool = "kept") => {
+        const assigned = await allocator.assign(
+          request(`net.${containerId}`, {
+            ...{ network: "net", interface: "eth0", node, attributes: { pod: "db-0", namespace: "shop" } },
+            addressRequests: [{ kind: "automatic", family: 4, pools: [pool] }],
+            keep: { handle, containerId, when: "always", title: 'pod "shop/db-0"' },
+          }),
+        );
+        return textsOf(assigned).join();
+      };
+      const del = (allocator: Allocator, node: Node, containerId: string) =>
+        allocator.releaseHandle({
+          ...{ handle: `net.${containerId}`, network: "net", interface: "eth0", node },
+          kept: { containerId, handle },
+        });
+      const kept = await add(two, "node-2", "c1");
+      await del(two, "node-2", "c1");
+      const inKept = (change: (owner: Json) => void) =>
+        replaced("ipamblocks", "10-3-0-0-26", ({ spec }) => change(spec.attributes[0]));
+      const refusals = [
+        await inKept(({ secondary }) => Object.assign(secondary, { node: "node-2", containerID: "c2" })),
+        await inKept(({ secondary }) => Object.assign(secondary, { kept: "0" })),
+      ];
+      for (const wanted of refusals) expect(await refusalOf("plugin", wanted)).toContain("in blocks of others");
+
+      expect(await add(one, "node-1", "c2")).toBe(kept);
+      const otherHandle = await inKept((owner) => {
+        Object.assign(owner, { handle_id: "keep-of-another", secondary: { kept: "0", lastNode: "node-1" } });
+      });
+      expect(await refusalOf("plugin", otherHandle)).toContain("in blocks of others");
+      await del(one, "node-1", "c2");
+      expect(await add(two, "node-2", "c3")).toBe(kept);
+      await del(two, "node-2", "c3");
+      await seed(
+        admin,
+        poolChange("kept", "10.3.0.0/26", { blockSize: 26, disabled: true }),
+        poolChange("next", "10.4.0.0/26"),
+      );
+      // It is given up, and another one taken.
+      expect(await add(one, "node-1", "c4", "next")).toStartWith("10.4.0.");
+      const world = await readAllRecords(admin);
+      expect(world.blocks.flatMap(({ attributes }) => attributes.flatMap((each) => keptOf(each) ?? []))).toHaveLength(
+        1,
+      );
+      expect(findProblems(world)).toEqual([]);
+    },
+  );
 
   testServer("works with full blocks of 256 and of 4096 addresses", async () => {
     for (const [name, cidr, blockSize] of [

@@ -6,10 +6,11 @@
  *                     but its own. What else the record says is judged by every reader (routing/counted-nodes.ts)
  *   node-pods         pods of the node; only our annotations
  *   node-blocks       its own blocks, each with the name of its CIDR. Of all others only entries that are free or its own,
- *                     before and after: it borrows addresses, gives them back, and takes blocks without an affinity.
+ *                     before and after: it borrows addresses, gives them back, and takes blocks without an affinity. Besides,
+ *                     it takes addresses that wait for a pod, and lets its own wait: the pod may come to any node.
  *                     Which blocks count is not decided here but by every reader (routing/counted-blocks.ts)
  *   node-claims       affinities of blocks to itself
- *   node-handles      handles with its label, or without any
+ *   node-handles      handles with its label, or without any, and those of addresses that are kept for pods
  *   node-pools        pools: adds the finalizer of pools with blocks
  *   node-cluster      ClusterInformation: what is there stays, except the release
  *   node-tokens       of agents in pods: tokens that are valid for a day at most and, once every agent requests such, bound to
@@ -21,6 +22,7 @@
  */
 import { identity, PRODUCT_API } from "../../identity.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
+import { CONTAINER_ATTRIBUTE, KEEP_HANDLE, KEPT_ATTRIBUTE, LAST_NODE_ATTRIBUTE } from "../../model/kept-address.ts";
 import { LONGEST_TOKEN_SECONDS } from "../../model/token-lifetime.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
@@ -162,6 +164,10 @@ const DIGITS = `[${Array.from({ length: 64 }, (_, digit) => digit).join(", ")}]`
 const IS_FREE_OR_OWN = (block: string, index: string) =>
   `(dyn(${index}) == null || ${block}.spec.attributes[${index}].?secondary.?node.orValue('') == variables.node)`;
 
+/** An entry of `attributes` that keeps an address for a pod which does not run (model/kept-address.ts). */
+const IS_WAITING = (owner: string) =>
+  `(${owner}.?secondary.?${KEPT_ATTRIBUTE}.hasValue() && !${owner}.?secondary.?${CONTAINER_ATTRIBUTE}.hasValue() && !${owner}.?secondary.?node.hasValue())`;
+
 const AFFINITY_OF = (block: string) =>
   `${block} == null || dyn(${block}.spec.?affinity.orValue('')) == null ? '' : ${block}.spec.?affinity.orValue('')`;
 
@@ -174,16 +180,28 @@ const EVERY_ORDINAL = (holds: (ordinal: string) => string) => {
   return `variables.digits.all(high, ${isOutside("high * 64")} || ${inner})`;
 };
 
-/** Of an address, with the indexes of its owners: free or its own before and after, or the same owner. */
+/**
+ * Of an address, with the indexes of its owners: free or its own before and after, or the same owner. One that waited is its
+ * own or free afterwards; one of its own waits under the same handle.
+ */
 const IS_ALLOWED_CHANGE = (ordinal: string) => {
   const [before, after] = ["oldObject", "object"].map((block) => `${block}.spec.allocations[${ordinal}]`);
   const isSame = "dyn(was) != null && dyn(is) != null && oldObject.spec.attributes[was] == object.spec.attributes[is]";
   const isOwn = `${IS_FREE_OR_OWN("oldObject", "was")} && ${IS_FREE_OR_OWN("object", "is")}`;
-  return `[${before}].all(was, [${after}].all(is, (${isOwn}) || (${isSame})))`;
+  const [former, present] = ["oldObject.spec.attributes[was]", "object.spec.attributes[is]"];
+  const isTaken = `dyn(was) != null && ${IS_WAITING(former)} && ${IS_FREE_OR_OWN("object", "is")}`;
+  const waits = [
+    `dyn(was) != null && dyn(is) != null && ${IS_FREE_OR_OWN("oldObject", "was")} && ${IS_WAITING(present)}`,
+    `${former}.?handle_id == ${present}.?handle_id`,
+    `${present}.?secondary.?${LAST_NODE_ATTRIBUTE}.orValue('') == variables.node`,
+  ].join(" && ");
+  return `[${before}].all(was, [${after}].all(is, (${isOwn}) || (${isSame}) || (${isTaken}) || (${waits})))`;
 };
 
 /** The node of a block may write all of it: the rest is not evaluated for the block of each ADD. */
 const IS_OWN = "(variables.affinity == variables.own && variables.formerAffinity == variables.own)";
+
+const FORMER_INDEX = "oldObject.spec.allocations[int(ordinal)]";
 
 const ASSIGNED_IN = (block: string) => `${block}.spec.allocations.filter(index, dyn(index) != null).size()`;
 
@@ -230,7 +248,7 @@ const BLOCKS: Rule = {
       `object == null || oldObject == null || ${IS_OWN} || (${[
         same(OWNERS, FINALIZERS, "spec.?deleted"),
         `object.spec.unallocated.size() + ${ASSIGNED_IN("object")} == oldObject.spec.unallocated.size() + ${ASSIGNED_IN("oldObject")}`,
-        `${NUMBERS_OF("oldObject")}.all(ordinal, int(ordinal) >= oldObject.spec.allocations.size() || ${IS_FREE_OR_OWN("oldObject", "oldObject.spec.allocations[int(ordinal)]")} || ${NUMBERS_OF("object")}[?ordinal] == ${NUMBERS_OF("oldObject")}[?ordinal])`,
+        `${NUMBERS_OF("oldObject")}.all(ordinal, int(ordinal) >= oldObject.spec.allocations.size() || ${IS_FREE_OR_OWN("oldObject", FORMER_INDEX)} || ${NUMBERS_OF("object")}[?ordinal] == ${NUMBERS_OF("oldObject")}[?ordinal] || ${IS_WAITING(`oldObject.spec.attributes[${FORMER_INDEX}]`)})`,
       ].join(" && ")})`,
       "change nothing else in blocks of others",
     ],
@@ -261,10 +279,15 @@ const HANDLES: Rule = {
   variables: [
     { name: "label", expression: handleNode("object") },
     { name: "formerLabel", expression: handleNode("oldObject") },
+    // Whatever node the pod comes to uses them (model/kept-address.ts).
+    {
+      name: "isKept",
+      expression: `(object == null ? oldObject : object).metadata.name.matches(${constant(KEEP_HANDLE)})`,
+    },
   ],
   demands: [
     [
-      `size(variables.node) > ${LONGEST_LABEL} || (variables.label in ['', variables.node] && variables.formerLabel in ['', variables.node])`,
+      `variables.isKept || size(variables.node) > ${LONGEST_LABEL} || (variables.label in ['', variables.node] && variables.formerLabel in ['', variables.node])`,
       "write handles of its own node only",
     ],
   ],
