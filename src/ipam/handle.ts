@@ -11,7 +11,9 @@
  * its blocks.
  *
  * The counts come from the known blocks, so that the next call removes a surplus
- * that a crash left; blocks that were not read keep their count.
+ * that a crash left; blocks that were not read keep their count. An agent may
+ * remember a block as it was before the handle got an address in it: the write shows
+ * that, too, before another address is taken.
  */
 import type { OrderedChange } from "../datastore/datastore.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
@@ -24,6 +26,8 @@ import { blockName, type KnownBlock, type View } from "./view.ts";
 type Counts = Readonly<Record<string, number>>;
 
 export interface HandleChanges {
+  /** To be committed before anything else is changed for the handle. */
+  readonly first: readonly OrderedChange[];
   /** To be committed before the blocks in which addresses are allocated. */
   readonly before: readonly OrderedChange[];
   /** To be committed after them. */
@@ -32,14 +36,15 @@ export interface HandleChanges {
 
 /** `taken`: the blocks in which an address of this handle is allocated, in their new state. */
 export function changesToTake(view: View, handle: string, taken: readonly IPAMBlock[]): HandleChanges {
-  if (taken.length === 0) return { before: [], after: changesToGive(view, [handle], []) };
+  if (taken.length === 0) return { first: [], before: [], after: changesToGive(view, [handle], []) };
   const stored = view.handle(handle);
   const surplus = surplusBlocks(view, handle, taken);
   const exact = countsAfter(view, handle, taken);
   const raised = raisedCounts(stored?.blocks ?? {}, exact, surplus, taken);
   return {
+    first: surplus.map(touchOf),
     before: handleRecordChange(handle, raised, { revision: stored?.revision, node: view.node }),
-    after: [...surplus.map(touchOf), ...(isSameCounts(raised, exact) ? [] : [handleRewrite(handle, exact)])],
+    after: isSameCounts(raised, exact) ? [] : [handleRewrite(handle, exact)],
   };
 }
 
@@ -86,6 +91,13 @@ function surplusBlocks(view: View, handle: string, written: readonly IPAMBlock[]
     const count = counts[blockName(cidr)] ?? 0;
     return count > ordinalsOf(known.block, { handle }).length ? known : [];
   });
+}
+
+/** Writes that fail if the handle has addresses where none were found; `written`: the keys that are written anyway. */
+export function surplusTouches(view: View, handle: string, written: ReadonlySet<string>): readonly OrderedChange[] {
+  return surplusBlocks(view, handle, [])
+    .map(touchOf)
+    .filter(({ key }) => !written.has(key));
 }
 
 function touchOf({ block, revision }: KnownBlock): OrderedChange {

@@ -1,5 +1,6 @@
 /** Addresses that are kept for an identity, by the allocator, at both levels of atomicity and stopped after every write. */
 import { beforeEach, describe, expect, test } from "bun:test";
+import { copyingMemory } from "../../test/support/copying-memory.ts";
 import { address, means, nodeChange, poolChange, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { isStopped, LEVELS, stoppingMemory } from "../../test/support/stopping-memory.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
@@ -60,6 +61,35 @@ test("an address in use has the time of its host, by which that looks for leaks"
   expect((await attributes()).map((each) => keptOf(each)?.since)).toEqual([means().now(), means().now()]);
   await allocator.releaseHandle(released("c1", "node-1"));
   expect((await attributes()).map((each) => keptOf(each)?.since)).toEqual([clock(), clock()]);
+});
+
+describe("an agent that remembers blocks as they were", () => {
+  /** Node 1 remembers the block of node 2 as it was before an address in it was kept for the pod. */
+  async function keptSinceRemembered(keep: Partial<KeepRequest>) {
+    const direct = openMemory(table, { atomicity: "one object" });
+    const other = openAllocator(direct, means());
+    const { keep: _, ...ordinary } = ofPod("c0", "node-2");
+    await other.assign(ordinary);
+    const agent = openAllocator(await copyingMemory(direct, table), means());
+    const first = await other.assign(ofPod("c1", "node-2", keep));
+    await other.releaseHandle(released("c1", "node-2"));
+    return { agent, first };
+  }
+
+  test("gives a pod what is kept for it elsewhere", async () => {
+    const { agent, first } = await keptSinceRemembered({});
+    expect(textsOf(await agent.assign(ofPod("c2", "node-1")))).toEqual(textsOf(first));
+    expect((await attributes()).filter(isWaiting)).toEqual([]);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("also if the pools decide, and the present one does not keep", async () => {
+    await seed(openMemory(table), poolChange("other", "10.0.1.0/24", { keepAddresses: true }));
+    const { agent, first } = await keptSinceRemembered({ when: "always" });
+    const again = await agent.assign(ofPod("c2", "node-1", { when: "if its pool does" }));
+    expect(textsOf(again)).toEqual(textsOf(first));
+    expect(await problems()).toEqual([]);
+  });
 });
 
 for (const level of LEVELS) {

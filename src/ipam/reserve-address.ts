@@ -128,7 +128,7 @@ function changesOf(
     known === undefined
       ? [[blockChange(before, undefined)], blockRewrite(after)]
       : [[], blockChange(after, known.revision)];
-  return [...create, ...counts.before, take, ...counts.after];
+  return [...counts.first, ...create, ...counts.before, take, ...counts.after];
 }
 
 interface Kept {

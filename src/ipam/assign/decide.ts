@@ -9,7 +9,7 @@ import { prefixContains } from "../../ip/prefix.ts";
 import { type BlockAttribute, INTERFACE_ATTRIBUTE, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { addressAt } from "../block.ts";
 import type { Facts } from "../facts.ts";
-import { changesToTake } from "../handle.ts";
+import { changesToTake, surplusTouches } from "../handle.ts";
 import { requireOwnNode } from "../node-machine.ts";
 import { choosePools, namespaceReasons, type Pool, type PoolCriteria } from "../pools.ts";
 import type { AddressRequest, AssignedAddress, Assignment, AssignRequest } from "../request.ts";
@@ -81,7 +81,9 @@ function decideKeeping(
   if (decision.kind === "read") return decision;
   const pools = decision.outcome.addresses.map(({ address }) => poolAt(view, address));
   const isKept = pools.some((pool) => pool?.keepForSeconds !== undefined);
-  return isKept && !pools.some((pool) => pool?.forbidsKeeping) ? decideFor(keeping, view, means) : decision;
+  if (isKept && !pools.some((pool) => pool?.forbidsKeeping)) return decideFor(keeping, view, means);
+  const unused = surplusTouches(view, keeping.handle, keysOf(decision.changes));
+  return { ...decision, changes: [...unused, ...decision.changes] };
 }
 
 /** Whether it has addresses that are not kept, or what must be read to tell. Its handle may count more than it has. */
@@ -206,7 +208,7 @@ function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
 }
 
 /**
- * In an order in which a stop after any of them is harmless: claims and empty blocks, the handle, the addresses, the
+ * In an order in which a stop after any of them is harmless: blocks that hold nothing for the handle; claims and empty blocks, the handle, the addresses, the
  * claims confirmed; then what is only tidying.
  */
 function changesOf(
@@ -223,6 +225,7 @@ function changesOf(
   const handle = changesToTake(view, request.handle, taken);
   const changes = [
     ...(taking.length === 0 ? [] : guards),
+    ...handle.first,
     ...taking.flatMap((choice) => choice.changes.claim),
     ...handle.before,
     ...taking.flatMap((choice) => choice.changes.take),
@@ -235,7 +238,7 @@ function changesOf(
   return [...confirmed, ...staleAffinityChanges(view, request.node, { busy: keysOf(confirmed), now })];
 }
 
-function keysOf(changes: readonly OrderedChange[]): ReadonlySet<string> {
+function keysOf(changes: readonly { readonly key: string }[]): ReadonlySet<string> {
   return new Set(changes.map((change) => change.key));
 }
 
