@@ -42,6 +42,13 @@ describe("kept addresses", () => {
     ]);
   });
 
+  test("are those that a container of the same pod gets, and no others", () => {
+    const { look, waits } = judged();
+    waits();
+    const other = { ...DB, id: "c2", addresses: ["10.0.0.9"] };
+    expect(look({ handle: "keep-db" }, [other])).toContain("c2 has 10.0.0.9, although 10.0.0.5 is kept for keep-db");
+  });
+
   test("are not freed while a container uses them, nor while their owner exists", () => {
     expect(judged().look()).toEqual([expect.stringContaining("a container used it")]);
 
@@ -78,7 +85,7 @@ describe("kept addresses", () => {
     }
   });
 
-  test("rest before another owner gets them", () => {
+  test("rest before another owner gets them, as long as the rules say for both owners", () => {
     for (const [time, found] of [
       [REST, 0],
       [REST / 2, 1],

@@ -38,8 +38,8 @@ export interface KeptRules {
   readonly keepMilliseconds: number;
   /** For how long an owner must be gone. */
   readonly graceMilliseconds: number;
-  /** For how long the address rests; 0: not judged. */
-  readonly restOf: (address: string) => number;
+  /** For how long the address rests; 0: not judged. `former`, `present`: who had it, and who has it now. */
+  readonly restOf: (address: string, former: Holding, present: Holding) => number;
 }
 
 /** An address that an identity has got once. */
@@ -51,7 +51,7 @@ interface Owed {
 
 export class KeptAddressJudge {
   private readonly owed = new Map<string, Owed>();
-  private readonly freed = new Map<string, number>();
+  private readonly freed = new Map<string, { readonly at: number; readonly former: Holding }>();
   private readonly wanted = new Map<string, Since>();
   private readonly coming = new Map<string, Since>();
   private last: IpamState | undefined;
@@ -76,8 +76,18 @@ export class KeptAddressJudge {
         if (!isHeldBy(holding, container)) found.push(`${address} of ${container.id} belongs to ${titleOf(holding)}`);
         else if (container.isKept && !this.owed.has(address)) this.owed.set(address, { handle: container.handle });
       }
+      if (container.isKept) found.push(...this.notGiven(container));
     }
     return found;
+  }
+
+  /** Addresses that it should have got instead. */
+  private notGiven({ id, handle, addresses }: ToldContainer): readonly string[] {
+    return [...this.owed].flatMap(([address, owed]) => {
+      const other = addresses.find((each) => each.includes(":") === address.includes(":"));
+      if (owed.handle !== handle || other === undefined || other === address) return [];
+      return [`${id} has ${other}, although ${address} is kept for ${handle}`];
+    });
   }
 
   private lost({ now, state }: KeptWorld): readonly string[] {
@@ -109,17 +119,17 @@ export class KeptAddressJudge {
   }
 
   private tooEarly({ now, state }: KeptWorld): readonly string[] {
-    return [...this.freed].flatMap(([address, at]) => {
+    return [...this.freed].flatMap(([address, { at, former }]) => {
       const holding = state.holdings.get(address);
-      if (holding === undefined || now - at >= this.rules.restOf(address) - LATENESS) return [];
+      if (holding === undefined || now - at >= this.rules.restOf(address, former, holding) - LATENESS) return [];
       return [`${address} was released ${seconds(now - at)} ago, does not rest, and belongs to ${titleOf(holding)}`];
     });
   }
 
   private noteFreed({ now, state }: KeptWorld): void {
     for (const address of [...this.freed.keys()]) if (state.holdings.has(address)) this.freed.delete(address);
-    for (const address of this.last?.holdings.keys() ?? [])
-      if (!state.holdings.has(address)) this.freed.set(address, now);
+    for (const [address, former] of this.last?.holdings ?? [])
+      if (!state.holdings.has(address)) this.freed.set(address, { at: now, former });
   }
 }
 

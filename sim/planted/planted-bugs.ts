@@ -192,6 +192,16 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     scenario: "kept-addresses",
   },
   {
+    patch: "resting-address-of-a-list-assigned",
+    violates: "does not rest",
+    scenario: "kept-addresses",
+  },
+  {
+    patch: "list-not-looked-at-to-its-end",
+    violates: "is ready at rest",
+    scenario: "kept-addresses",
+  },
+  {
     patch: "leader-goes-on-without-renewal",
     violates: "write at the same time",
     scenario: "controllers",

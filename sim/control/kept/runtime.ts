@@ -5,33 +5,39 @@
 import { formatAddress } from "../../../src/ip/address.ts";
 import { type Allocator, openAllocator } from "../../../src/ipam/allocator.ts";
 import { KeptInUse } from "../../../src/ipam/assign/kept-address.ts";
-import { findLeaks, type HostLinks } from "../../../src/ipam/leaks/find.ts";
-import { readNodeRecords } from "../../../src/ipam/leaks/node-records.ts";
-import { releaseLeaks } from "../../../src/ipam/leaks/release.ts";
-import { formatMark } from "../../../src/ipam/link-mark.ts";
+import { assignedRequest, assignRequest, releaseRequest } from "../../../src/ipam/attachment.ts";
+import { findLeaks } from "../../../src/ipam/leaks/find.ts";
+import type { HostLinks } from "../../../src/ipam/leaks/host-links.ts";
 import { type AssignRequest, guarded } from "../../../src/ipam/request.ts";
-import { keepHandle } from "../../../src/model/kept-address.ts";
-import { STATEFUL_SET } from "../../../src/model/stateful-set.ts";
-import { podRequest } from "../../../test/support/ipam.ts";
+import type { KubeClient } from "../../../src/kube/api.ts";
+import { annotatedRequests } from "../../../src/plugin/annotated-requests.ts";
+import { keepRequestOf, keptUseOf, undoOfKept } from "../../../src/plugin/kept-identity.ts";
+import { type Workload, workloadOf } from "../../../src/plugin/workload.ts";
+import { collectLeaks } from "../../../src/upkeep/collect-leaks.ts";
 import type { DatastoreServer } from "../../datastore/servers.ts";
 import type { FaultyNetwork } from "../../faults/network.ts";
 import type { ToldContainer } from "../../judge/kept-addresses.ts";
 import { SimulatedProcess } from "../../schedule/process.ts";
 import type { Random } from "../../schedule/random.ts";
 import type { Scheduler } from "../../schedule/scheduler.ts";
-import type { SimulatedPod, Workloads } from "./workloads.ts";
+import { KEEPING_POOL, planOf, type SimulatedPod, type Workloads } from "./workloads.ts";
 
-const NETWORK = "net";
+export const NETWORK = "net";
 const INTERFACE = "eth0";
 /** A runtime waits that long for its plugin. */
 const CALL_MILLISECONDS = 30_000;
-export const KEEP_SECONDS = 20 * 60;
+/** A kubelet waits that long after an ADD that failed. */
+const RETRY_MILLISECONDS = 20_000;
+/** Only whether a host has access to one counts. */
+const API = {} as KubeClient;
 
 interface Container {
   readonly id: string;
-  /** Of its addresses. */
-  readonly handle: string;
   readonly pod: SimulatedPod;
+  readonly workload: Workload;
+  /** Of its addresses. */
+  handle: string;
+  isKept: boolean;
   state: "adding" | "up" | "failed" | "deleting";
   addresses: readonly string[];
 }
@@ -42,6 +48,8 @@ export interface RuntimeMeans {
   readonly network: FaultyNetwork;
   readonly datastore: DatastoreServer;
   readonly workloads: Workloads;
+  /** There are controllers, which free the addresses of pods that do not come again. */
+  readonly hasControllers: boolean;
   /** By how much the clock of the place is wrong. */
   readonly clockErrors: ReadonlyMap<string, number>;
 }
@@ -56,13 +64,15 @@ export class Runtime {
   latestFailure = "nothing";
   private readonly containers = new Map<string, Container>();
   private readonly processes = new Map<SimulatedProcess, string>();
+  /** Not before is another ADD called for them. */
+  private readonly retries = new WeakMap<SimulatedPod, number>();
   private count = 0;
 
   constructor(private readonly means: RuntimeMeans) {}
 
   get told(): readonly ToldContainer[] {
     const up = [...this.containers.values()].filter(({ state }) => state === "up");
-    return up.map(({ id, handle, pod, addresses }) => ({ id, handle, addresses, isKept: pod.isKept }));
+    return up.map(({ id, handle, addresses, isKept }) => ({ id, handle, addresses, isKept }));
   }
 
   /** What the kubelets do next; one that is cut off knows nothing new. */
@@ -80,6 +90,8 @@ export class Runtime {
     const { pod, state } = container;
     const isWanted = this.means.workloads.pods.get(pod.key) === pod && !pod.isEnding;
     if (state === "adding" || state === "deleting" || (state === "up" && isWanted)) return;
+    // A kubelet hears late of the end of its pod: by then there may be another one of the name elsewhere.
+    if (state === "up" && this.isDisturbed && this.means.random.chance(0.5)) return;
     const isLost = this.isDisturbed && this.means.random.chance(0.2);
     if (isLost) this.containers.delete(container.id);
     else this.delete(container);
@@ -91,7 +103,7 @@ export class Runtime {
     pod.addresses = up?.addresses ?? pod.addresses;
     if (own.length > 0) return;
     if (pod.isEnding) this.means.workloads.pods.delete(pod.key);
-    else this.add(pod);
+    else if (this.means.scheduler.now >= (this.retries.get(pod) ?? 0)) this.add(pod);
   }
 
   /** A container dies, and its pod gets another one. */
@@ -109,35 +121,47 @@ export class Runtime {
   /** As the agent of the node does every few minutes. */
   search(node: string): void {
     void this.call(node, async (process) => {
-      const { store, allocator } = this.connect(process, node);
-      const records = await readNodeRecords(store, node);
-      const leaks = findLeaks(records.allocations, { links: this.linksOf(node), now: process.now() });
-      return releaseLeaks(leaks, records, { store, allocator, forget: async () => {} });
+      const { store } = this.connect(process, node);
+      const { now, wait, random } = process;
+      return collectLeaks(
+        store,
+        {
+          // As if nobody else could have its name: it is not registered here.
+          ...{ node, isEmbedded: true, links: this.linksOf(node), earlier: "judge", isDryRun: false },
+          openApi: async () => (this.means.hasControllers ? API : undefined),
+        },
+        {
+          ...{ now, wait, random: () => random.next(), machineIdentity: async () => node, warn: () => {} },
+          ...{ containerAddresses: async () => undefined, forgetConnections: async () => {} },
+        },
+      );
     });
   }
 
   private add(pod: SimulatedPod): void {
-    const { workloads } = this.means;
+    const { workloads, scheduler } = this.means;
     const id = `container-${this.count}`;
-    const handle = pod.isKept ? keepHandleOf(pod.key) : `${NETWORK}.${id}`;
-    const container: Container = { id, handle, pod, state: "adding", addresses: [] };
+    const workload = workloadOf({ networkName: NETWORK, containerId: id, ifname: INTERFACE }, argsOf(pod), pod.node);
+    const { handle } = workload;
+    const container: Container = { id, pod, workload, handle, isKept: false, state: "adding", addresses: [] };
     this.containers.set(container.id, container);
     void this.call(pod.node, async (process) => {
       const { allocator } = this.connect(process, pod.node);
-      const { addresses } = await this.assign(container, allocator, process);
+      const assignment = await this.assign(container, allocator, process);
       const isUndone = this.isDisturbed && this.means.random.chance(0.1);
-      if (!isUndone) return addresses;
-      const forGood = addresses.filter(({ kept }) => kept === "from now on").map(({ address }) => address);
-      await allocator.releaseHandle({
-        ...ownerOf(container),
-        ...(pod.isKept ? { kept: { containerId: container.id, handle, forGood } } : {}),
-      });
+      if (!isUndone) return assignment;
+      const kept = undoOfKept(workload, assignment);
+      await allocator.releaseHandle({ ...assignedRequest(workload), ...(kept === undefined ? {} : { kept }) });
       return undefined;
-    }).then((addresses) => {
+    }).then((assignment) => {
+      if (assignment === undefined) this.retries.set(pod, scheduler.now + RETRY_MILLISECONDS);
       if (this.containers.get(container.id) !== container) return;
-      container.state = addresses === undefined ? "failed" : "up";
-      container.addresses = addresses?.map(({ address }) => formatAddress(address)) ?? [];
-      if (addresses === undefined) return;
+      container.state = assignment === undefined ? "failed" : "up";
+      if (assignment === undefined) return;
+      const { addresses } = assignment;
+      container.handle = assignment.handle;
+      container.isKept = addresses.some(({ kept }) => kept !== undefined);
+      container.addresses = addresses.map(({ address }) => formatAddress(address));
       this.assigned += 1;
       if (addresses.some(({ kept }) => kept === "again")) this.again += 1;
       if (workloads.pods.get(pod.key) === pod) pod.addresses = container.addresses;
@@ -162,19 +186,19 @@ export class Runtime {
 
   private linksOf(node: string): HostLinks {
     const own = [...this.containers.values()].filter(({ pod }) => pod.node === node);
-    const marks = own.map(({ id }) => formatMark({ network: NETWORK, containerId: id, ifname: INTERFACE }));
-    return { marks: new Set(marks), routed: new Map(), bootedAt: new Date(0) };
+    const marks = new Set(own.map(({ workload }) => workload.mark));
+    const others = { routed: new Map(), marksWithSources: new Set<string>(), attachments: new Map() };
+    return { marks, ...others, bootedAt: new Date(0), isHostNamespace: true };
   }
 
   private delete(container: Container): void {
-    const { id, pod, handle } = container;
-    // Without a link, the container's name does not lead to what is kept.
-    const hadLink = container.addresses.length > 0;
+    const { id, pod, workload, addresses } = container;
+    const evidence = { results: addresses, likely: addresses, hadLink: addresses.length > 0 };
     container.state = "deleting";
     void this.call(pod.node, (process) =>
       this.connect(process, pod.node).allocator.releaseHandle({
-        ...ownerOf(container),
-        kept: { containerId: id, ...(hadLink && pod.isKept ? { handle } : {}) },
+        ...releaseRequest(workload, evidence),
+        kept: keptUseOf(workload, evidence),
       }),
     ).then((released) => {
       if (released === undefined) container.state = "failed";
@@ -218,23 +242,23 @@ export class Runtime {
   }
 }
 
-/** `key`: `shop/db-0`. */
-export function keepHandleOf(key: string): string {
-  const [namespace = "", name = ""] = key.split("/");
-  return keepHandle({ network: NETWORK, namespace, identity: `pod/${name}` });
+/** A container that is no pod has its name only. */
+function argsOf({ namespace, name }: SimulatedPod) {
+  return { podName: name, ...(namespace === "" ? {} : { podNamespace: namespace }) };
 }
 
-function ownerOf({ id, pod }: Container) {
-  return { handle: `${NETWORK}.${id}`, network: NETWORK, interface: INTERFACE, node: pod.node };
-}
-
-function requestOf({ id, handle, pod }: Container): AssignRequest {
-  const { namespace, name, node, set, key, isKept } = pod;
-  const request = { ...podRequest(id, { pod: name, node }), attributes: { pod: name, namespace }, renewsHeld: true };
-  if (!isKept) return request;
-  const keep = {
-    ...{ handle, containerId: id, when: "always" as const, seconds: KEEP_SECONDS },
-    ...{ owner: `${STATEFUL_SET}/${set}`, title: `pod "${key}"` },
+function requestOf({ workload, pod }: Container): AssignRequest {
+  const { kind, requests } = planOf(pod.workload);
+  const isPod = kind !== "container";
+  const owner = { kind, name: pod.workload.slice(pod.workload.indexOf("/") + 1) };
+  const keep = keepRequestOf(workload, { requests, ...(isPod ? { owner } : {}) });
+  const ipv4Pools = isPod ? [] : [KEEPING_POOL];
+  return {
+    ...assignRequest(workload, {
+      ...{ ipam: { assignIpv4: true, assignIpv6: isPod, ipv4Pools, ipv6Pools: [] }, requested: [], onLink: [] },
+      ...{ args: argsOf(pod), annotated: annotatedRequests(requests) },
+      ...(keep === undefined ? {} : { keep }),
+    }),
+    renewsHeld: true,
   };
-  return { ...request, keep };
 }

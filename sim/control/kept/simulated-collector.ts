@@ -36,7 +36,9 @@ export class SimulatedCollector {
     const { workloads, datastore } = this.site;
     const orchestrator = openMemory();
     for (const { key, namespace, name } of workloads.pods.values()) {
-      const value = JSON.stringify(workloads.recordOf(key));
+      const record = workloads.recordOf(key);
+      if (record === undefined) continue;
+      const value = JSON.stringify(record);
       await orchestrator.commit([{ kind: "put", key: podRecordKey({ namespace, name }), value }]);
     }
     for (const node of workloads.nodes) await seed(orchestrator, nodeChange(node));
@@ -45,7 +47,7 @@ export class SimulatedCollector {
   }
 
   start(): void {
-    if (this.process?.isAlive) return;
+    if (this.process?.isAlive || !this.site.hasControllers) return;
     const { scheduler, random, clockErrors, datastore, workloads, isEtcd } = this.site;
     this.starts += 1;
     const name = `${CONTROLLERS} ${this.starts}`;
@@ -62,11 +64,12 @@ export class SimulatedCollector {
       } as Replicas,
       leadership: { isLeading: () => true, whenLeading: async () => {} },
       readPod: ({ namespace, name: pod }) => this.ask(process, () => workloads.recordOf(`${namespace}/${pod}`)),
-      podsOfMachine: async () => [],
+      podsOfMachine: ({ namespace, name: machine }) =>
+        this.ask(process, () => workloads.recordsOf(`${namespace}/${machine}`)),
       isAbsent: (path) => this.ask(process, () => !workloads.nodes.has(path.slice(path.lastIndexOf("/") + 1))),
       statefulSets: {
-        read: (set) => this.ask(process, () => workloads.sets.get(statefulSetKey(set))),
-        list: () => this.ask(process, () => new Map(workloads.sets)),
+        read: (set) => this.ask(process, () => workloads.sizes.get(statefulSetKey(set))),
+        list: () => this.ask(process, () => new Map(workloads.sizes)),
       },
       graceMilliseconds: GRACE_MILLISECONDS,
       log: () => {},
