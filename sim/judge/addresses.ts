@@ -7,7 +7,7 @@ import { formatAddress } from "../../src/ip/address.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
 import type { ModelAddress } from "../kernel/model.ts";
 import { type Invariant, type LivingAttachment, runningAttachments } from "./invariant.ts";
-import { type IpamState, ipamReader } from "./ipam-state.ts";
+import { type IpamState, ipamReader, isUsedBy } from "./ipam-state.ts";
 
 /** What somebody who may make pools as they like brings about without a fault of the product. */
 const OF_USERS = ["pools-overlap"];
@@ -102,7 +102,7 @@ export function noLivingAddressFreed(read = ipamReader()): Invariant {
         attachment.addresses.flatMap((address) => {
           const held = holdings.get(address);
           if (held === undefined) return [`${title(attachment)} has ${address}, which its block calls free`];
-          if (held.handle?.endsWith(attachment.containerId) === true) return [];
+          if (isUsedBy(held, attachment.containerId)) return [];
           return [`${title(attachment)} has ${address}, which is recorded for "${held.handle}"`];
         }),
       );

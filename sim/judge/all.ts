@@ -8,6 +8,7 @@ import { agentsHearOfDatastore, noAgentGoesBack, watchesAreBegunWithPauses } fro
 import { formerConnectionsAreForgotten } from "./former-connections.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
+import { keptAddressesStay } from "./kept-pods.ts";
 import { noLeftoverInKernel } from "./kernel-leaks.ts";
 import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
@@ -33,13 +34,14 @@ export function allInvariants(): readonly Invariant[] {
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),
     noTunnelAddressFreed(read),
+    keptAddressesStay(read),
     releasedAddressesRest(read),
     noCopyLost(),
     noAgentGoesBack(),
     agentsHearOfDatastore(),
     watchesAreBegunWithPauses(),
     noNodeAddressLeadsToPod(),
-    noAddressLeadsToAnotherPod(),
+    noAddressLeadsToAnotherPod(read),
     statusOnlyAfterRules(),
     startsWithRules(),
     servedCallsLeaveNat(),

@@ -48,6 +48,9 @@ export interface World {
   readonly leaders?: readonly string[];
 }
 
+/** For how long addresses wait for a pod that keeps them: longer than an ADD may be late. */
+export const KEEP_SECONDS = 5 * 60;
+
 export interface WorldPod {
   readonly namespace: string;
   readonly name: string;
@@ -57,6 +60,8 @@ export interface WorldPod {
   readonly isEnding: boolean;
   /** The address that it asks for by name. */
   readonly asksFor?: string;
+  /** Addresses are kept for its name, for as long as `KEEP_SECONDS`. */
+  readonly keeps?: true;
   /** Why its ADD cannot succeed: what it asks for is not possible. */
   readonly excuse?: string;
   /** What the last ADD said that failed. */

@@ -6,6 +6,7 @@ import { addressAt, attributesOf } from "../../src/ipam/block.ts";
 import type { IpamRecords } from "../../src/ipam/invariants.ts";
 import { decodeBlock, decodePool } from "../../src/ipam/records.ts";
 import { readAffinity } from "../../src/model/block-affinity.ts";
+import { CONTAINER_ATTRIBUTE } from "../../src/model/kept-address.ts";
 import {
   ALL_AFFINITIES_PREFIX,
   blocksPrefix,
@@ -20,6 +21,11 @@ export interface Holding {
   readonly address: string;
   readonly handle: string | undefined;
   readonly secondary: Readonly<Record<string, string>>;
+}
+
+/** Whether it is the container's: by its handle, or, if it is kept for a pod, as the one that uses it. */
+export function isUsedBy({ handle, secondary }: Holding, containerId: string): boolean {
+  return handle?.endsWith(`.${containerId}`) === true || secondary[CONTAINER_ATTRIBUTE] === containerId;
 }
 
 export interface IpamState extends IpamRecords {

@@ -32,6 +32,8 @@ export interface KeptWorld {
   readonly isWanted: (handle: string) => boolean;
   /** Whether its pod exists and has no addresses yet. */
   readonly isComing: (handle: string) => boolean;
+  /** Whether the address is in an enabled pool; absent: all are. What waits in another one is not given again. */
+  readonly isEnabled?: (address: string) => boolean;
 }
 
 export interface KeptRules {
@@ -54,6 +56,7 @@ export class KeptAddressJudge {
   private readonly freed = new Map<string, { readonly at: number; readonly former: Holding }>();
   private readonly wanted = new Map<string, Since>();
   private readonly coming = new Map<string, Since>();
+  private readonly enabled = new Map<string, Since>();
   private last: IpamState | undefined;
 
   constructor(private readonly rules: KeptRules) {}
@@ -61,7 +64,8 @@ export class KeptAddressJudge {
   check(world: KeptWorld): readonly string[] {
     const { now, state, containers } = world;
     const found: string[] = [];
-    for (const { handle } of this.owed.values()) {
+    for (const [address, { handle }] of this.owed) {
+      noteOf(this.enabled, address).note(world.isEnabled?.(address) !== false, now);
       noteOf(this.wanted, handle).note(world.isWanted(handle), now);
       noteOf(this.coming, handle).note(world.isComing(handle), now);
     }
@@ -100,15 +104,16 @@ export class KeptAddressJudge {
         return [];
       }
       this.owed.delete(address);
-      const why = this.whyLost(owed, now);
+      const why = this.whyLost(address, owed, now);
       return why === undefined ? [] : [`${address} was lost for ${handle}, which it is kept for: ${why}`];
     });
   }
 
   /** `undefined` if it may be freed. */
-  private whyLost({ handle, waitsSince }: Owed, now: number): string | undefined {
+  private whyLost(address: string, { handle, waitsSince }: Owed, now: number): string | undefined {
     const { keepMilliseconds, graceMilliseconds } = this.rules;
     if (waitsSince === undefined) return "a container used it";
+    if (noteOf(this.enabled, address).wasFalse(now - LATENESS, now)) return undefined;
     const waited = now - waitsSince;
     const isComing = noteOf(this.coming, handle).isTrueSince(now - LATENESS);
     if (waited >= keepMilliseconds - LATENESS && !isComing) return undefined;

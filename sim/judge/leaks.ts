@@ -16,7 +16,7 @@ import type { Node } from "../../src/model/node.ts";
 import { recordedTunnelAddress, TUNNEL_ADDRESSES, TUNNEL_TYPE_ATTRIBUTE } from "../../src/model/tunnel-address.ts";
 import type { WorkloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import type { Invariant, World, WorldAttachment } from "./invariant.ts";
-import { type IpamState, ipamReader } from "./ipam-state.ts";
+import { type IpamState, ipamReader, isUsedBy } from "./ipam-state.ts";
 
 /**
  * How long it may take until nothing is left, in milliseconds. The collector looks twice in each grace period, and
@@ -77,7 +77,7 @@ function leakedAddresses(world: World, { holdings }: IpamState, nodes: ReadonlyM
     const tunnel = TUNNEL_ADDRESSES.find(({ type }) => type === held.secondary[TUNNEL_TYPE_ATTRIBUTE]);
     if (tunnel === undefined) {
       const { containerId } = used.get(held.address) ?? {};
-      const isUsed = containerId !== undefined && held.handle?.endsWith(`.${containerId}`) === true;
+      const isUsed = containerId !== undefined && isUsedBy(held, containerId);
       return isUsed ? [] : [`Address ${held.address} is held by "${held.handle}", and no container has it`];
     }
     const node = nodes.get(held.secondary[NODE_ATTRIBUTE] ?? "");

@@ -5,6 +5,8 @@
 import { formatAddress, isSameAddress } from "../../src/ip/address.ts";
 import { formatPrefix } from "../../src/ip/prefix.ts";
 import { hostInterfaceName } from "../../src/model/host-interface-name.ts";
+import { NAMESPACE_ATTRIBUTE } from "../../src/model/ipam-block.ts";
+import { isWaiting } from "../../src/model/kept-address.ts";
 import {
   type Invariant,
   runningAttachments,
@@ -12,6 +14,7 @@ import {
   type WorldHost,
   type WorldNode,
 } from "./invariant.ts";
+import { type Holding, ipamReader } from "./ipam-state.ts";
 import { machinesIn } from "./stations.ts";
 
 export function noNodeAddressLeadsToPod(): Invariant {
@@ -43,29 +46,40 @@ export function noNodeAddressLeadsToPod(): Invariant {
   };
 }
 
-export function noAddressLeadsToAnotherPod(): Invariant {
+export function noAddressLeadsToAnotherPod(read = ipamReader()): Invariant {
   return {
     name: "no address leads to another pod",
     when: "after each step",
     check(world) {
-      const holders = new Map(
-        runningAttachments(world).flatMap((attachment) =>
-          attachment.addresses.map((address) => [address, attachment] as const),
+      const holders = new Map<string, PodName>([
+        ...[...read(world.records).holdings.values()].flatMap(waitingFor),
+        ...runningAttachments(world).flatMap(({ addresses, pod }) =>
+          addresses.map((address) => [address, pod] as const),
         ),
-      );
+      ]);
       return Array.from(world.nodes.values()).flatMap((node) =>
         routesToPods(node).flatMap(({ address, link, pods }) => {
           const holder = holders.get(address);
           // One whose ADD has not ended may have had the address before.
           const isJudged = pods.length > 0 && pods.every(({ state }) => state === "attached");
           if (holder === undefined || !isJudged || pods.some((pod) => pod.addresses.includes(address))) return [];
-          const { pod } = holder;
-          return [`${node.name} leads ${address} to "${link}", but pod ${pod.namespace}/${pod.name} has it`];
+          return [
+            `${node.name} leads ${address} to "${link}", but it belongs to pod ${holder.namespace}/${holder.name}`,
+          ];
         }),
       );
     },
   };
 }
+
+/** The pod that the address waits for, if it is a kept one. */
+function waitingFor(holding: Holding): readonly (readonly [address: string, pod: PodName])[] {
+  const { [NAMESPACE_ATTRIBUTE]: namespace, pod: name } = holding.secondary;
+  if (!isWaiting({ handleId: holding.handle, secondary: holding.secondary })) return [];
+  return namespace === undefined || name === undefined ? [] : [[holding.address, { namespace, name }]];
+}
+
+type PodName = Pick<WorldAttachment["pod"], "namespace" | "name">;
 
 /** `pods`: the containers of the pod that the link is of. */
 function routesToPods({ attachments, host }: WorldNode) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { formatAddress } from "../../src/ip/address.ts";
 import { parsePrefix } from "../../src/ip/prefix.ts";
 import { defaultAllowProfile } from "../../src/model/default-allow-profile.ts";
 import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
@@ -10,7 +11,7 @@ import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import { address } from "../../test/support/ip.ts";
-import { poolChange } from "../../test/support/ipam.ts";
+import { poolChange, request } from "../../test/support/ipam.ts";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { ModelSockets } from "../kernel/nftables/model-sockets.ts";
 import { nothingDeniedIsDelivered } from "./denied.ts";
@@ -273,11 +274,32 @@ describe("noAddressLeadsToAnotherPod()", () => {
     expect(invariant.check(world)).toEqual([]);
     lead("10.0.2.5");
 
-    expect(invariant.check(world)).toEqual([`node-1 leads 10.0.2.5 to "${link}", but pod default/pod-2 has it`]);
+    expect(invariant.check(world)).toEqual([`node-1 leads 10.0.2.5 to "${link}", but it belongs to pod default/pod-2`]);
     // A container whose ADD has not ended may have had the address before.
     const attached = world.nodes.get("node-1")?.attachments.get("pod-1") ?? expect.unreachable();
     world.attach("node-1", { ...attached, state: "adding" });
     expect(invariant.check(world)).toEqual([]);
+  });
+
+  test("finds one for an address that waits for its pod", async () => {
+    const { world, hosts } = twoHosts();
+    const keep = { handle: "keep-db", containerId: "c1", when: "always" as const, title: 'pod "default/db"' };
+    const attributes = { namespace: "default", pod: "db" };
+    const { addresses } = await world.allocator.assign(request("net.c1", { keep, attributes }));
+    const invariant = noAddressLeadsToAnotherPod();
+    const { root } = hosts[0];
+    const pod = { namespace: "default", name: "pod-1", uid: "pod-1" };
+    root.addLink({
+      index: 9,
+      name: hostInterfaceName({ containerId: "pod-1", ifname: "eth0", pod }),
+      kind: "veth",
+    });
+    root.addRoute(`${addresses.map(({ address }) => formatAddress(address))}/32`, { linkIndex: 9 });
+    root.changes += 1;
+    expect(invariant.check(world)).toEqual([]);
+
+    await world.allocator.releaseHandle({ handle: "net.c1", node: "node-1", kept: keep });
+    expect(invariant.check(world)).toEqual([expect.stringContaining("belongs to pod default/db")]);
   });
 });
 

@@ -15,6 +15,7 @@ export interface NetworkOptions {
 
 const API = "https://api.simulated:6443";
 
+export const NETWORK_NAME = "pod-network";
 export const NETWORK_FILE = `${NETWORK_CONFIG_DIRECTORY}/10-${identity.product}.conflist`;
 
 /** The only plugin of its list. */
@@ -35,5 +36,5 @@ export function networkList(options: NetworkOptions): string {
     ...(policySetupSeconds === 0 ? {} : { policy_setup_timeout_seconds: policySetupSeconds }),
     ...more,
   };
-  return JSON.stringify({ cniVersion: "1.1.0", name: "pod-network", plugins: [plugin] });
+  return JSON.stringify({ cniVersion: "1.1.0", name: NETWORK_NAME, plugins: [plugin] });
 }

@@ -172,6 +172,13 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     script: "range-used-again-while-a-watch-stalls",
   },
   {
+    patch: "kept-address-freed-by-gc",
+    violates: "kept addresses stay",
+    concerns: (script) =>
+      count(script, "collect garbage") > 0 &&
+      script.operations.some((each) => each.kind === "create pod" && each.keeps === true),
+  },
+  {
     patch: "kept-address-freed-with-its-container",
     violates: "was lost for",
     scenario: "kept-addresses",

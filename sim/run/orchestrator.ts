@@ -1,9 +1,9 @@
 /** The orchestrator as users and kubelets see it: namespaces, pods, nodes and policies, and what of them is true now. */
-import { identity } from "../../src/identity.ts";
 import { RECORDED_ANNOTATIONS, recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { isObject } from "../../src/model/shape.ts";
+import { annotationKey } from "../../src/plugin/annotations.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
-import type { WorldPod } from "../judge/invariant.ts";
+import { KEEP_SECONDS, type WorldPod } from "../judge/invariant.ts";
 import type { Labels, PolicySpec, RecordedAnnotations } from "../script/operation.ts";
 import type { KubeletPod } from "./kubelet.ts";
 
@@ -16,6 +16,7 @@ export interface RunningPod extends WorldPod {
   readonly endsAt?: number;
 }
 
+const KEEP_FOR = `${KEEP_SECONDS}s`;
 const POLICIES = "/apis/networking.k8s.io/v1";
 
 interface Named {
@@ -31,13 +32,13 @@ export class Orchestrator {
 
   constructor(private readonly api: SimulatedApi) {}
 
-  createPod(pod: Pick<RunningPod, "namespace" | "name" | "node" | "labels" | "asksFor">): void {
-    const { namespace, name, node, labels, asksFor } = pod;
+  createPod(pod: Pick<RunningPod, "namespace" | "name" | "node" | "labels" | "asksFor" | "keeps">): void {
+    const { namespace, name, node, labels } = pod;
     if (this.pods.has(`${namespace}/${name}`) || !this.nodes.has(node)) return;
     this.ensureNamespace(namespace);
     const { metadata } = this.api.create(`/api/v1/namespaces/${namespace}/pods`, {
       ...{ apiVersion: "v1", kind: "Pod" },
-      metadata: { namespace, name, labels, annotations: askingFor(asksFor), finalizers: [FINALIZER] },
+      metadata: { namespace, name, labels, annotations: annotationsOf(pod), finalizers: [FINALIZER] },
       spec: { nodeName: node, serviceAccountName: "default", containers: [{ name: "main" }] },
       status: { phase: "Pending" },
     });
@@ -159,8 +160,11 @@ export class Orchestrator {
   }
 }
 
-function askingFor(address: string | undefined): Readonly<Record<string, string>> {
-  return address === undefined ? {} : { [`${identity.annotationPrefix}ipAddrs`]: JSON.stringify([address]) };
+function annotationsOf({ asksFor, keeps }: Pick<RunningPod, "asksFor" | "keeps">): Readonly<Record<string, string>> {
+  return {
+    ...(asksFor === undefined ? {} : { [annotationKey("ipAddrs")]: JSON.stringify([asksFor]) }),
+    ...(keeps === undefined ? {} : { [annotationKey("keepAddresses")]: "true", [annotationKey("keepFor")]: KEEP_FOR }),
+  };
 }
 
 function podPath({ namespace, name }: Named): string {

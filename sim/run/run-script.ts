@@ -3,7 +3,7 @@
  * everything is at rest, and looks after every event whether what must hold does hold.
  */
 import { allInvariants } from "../judge/all.ts";
-import { type Invariant, type Violation, violationsIn } from "../judge/invariant.ts";
+import { type Invariant, KEEP_SECONDS, type Violation, violationsIn } from "../judge/invariant.ts";
 import { boundOfLeaks } from "../judge/leaks.ts";
 import { workBetween } from "../judge/work.ts";
 import type { Operation, Script } from "../script/operation.ts";
@@ -36,6 +36,8 @@ export interface RunOutcome {
 const WARM_UP = 30_000;
 /** Longer than the product promises to need for anything. */
 const UNTIL_REST = boundOfLeaks(CONTROLLER_SETTINGS) + 60_000;
+/** What is kept waits before it is free, and the controllers look for it now and then. */
+const UNTIL_NOTHING_WAITS = KEEP_SECONDS * 1_000 + 60_000;
 /** Longer than a call takes that nothing disturbs. */
 const CALLS = 30_000;
 /** How long the cluster is watched at rest: longer than the five minutes between two rounds of upkeep. */
@@ -60,7 +62,8 @@ export async function runScript(script: Script, { trace }: RunOptions = {}): Pro
     await watch.runUntil(begin + Math.max(0, ...script.operations.map(endOf)));
     log("script", "all faults are healed");
     cluster.healAll();
-    await watch.runUntil(scheduler.now + UNTIL_REST);
+    const keeps = script.operations.some((operation) => operation.kind === "create pod" && operation.keeps === true);
+    await watch.runUntil(scheduler.now + UNTIL_REST + (keeps ? UNTIL_NOTHING_WAITS : 0));
     await watch.checkAtRest();
     await watch.checkCalls();
     await watch.checkWork();

@@ -53,6 +53,8 @@ export type UserAction =
       readonly labels: Labels;
       /** The address that it asks for. */
       readonly asksFor?: string;
+      /** Addresses are kept for its name. */
+      readonly keeps?: true;
     }
   /** "by force": the API forgets the pod at once, its sandbox ends later. "without DEL": the runtime loses the sandbox. */
   | {

@@ -42,6 +42,7 @@ export function writeRealistic(writer: ScriptWriter): void {
       () => changeLabels(writer),
       () => restartAgents(writer),
       () => writer.openConnection(),
+      () => createAgain(writer),
       () => writer.useAddressAgain(deployment.namespace),
       () => {
         const [pod] = deployment.pods;
@@ -75,6 +76,16 @@ function roll(writer: ScriptWriter, deployment: Deployment): void {
     scaleUp(writer, deployment, 1);
     writer.pass(SECOND, 5 * SECOND);
     writer.deletePod(pod);
+  }
+}
+
+/** Pods whose addresses are kept, as a StatefulSet does when its template changes: the same names, on whatever nodes. */
+function createAgain(writer: ScriptWriter): void {
+  for (const pod of writer.pods.filter(({ keeps }) => keeps === true)) {
+    writer.deletePod(pod);
+    writer.pass(2 * SECOND, 10 * SECOND);
+    const { namespace, name, keeps } = pod;
+    writer.createPod({ namespace, name, keeps });
   }
 }
 

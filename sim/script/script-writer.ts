@@ -12,6 +12,8 @@ export interface ScriptPod {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
+  /** Addresses are kept for its name. */
+  readonly keeps?: true;
 }
 
 const ENCAPSULATIONS = ["none", "IPIP", "IPIP between subnets", "VXLAN", "VXLAN between subnets"] as const;
@@ -57,15 +59,19 @@ export class ScriptWriter {
       readonly app?: string;
       readonly on?: string;
       readonly asksFor?: string;
+      readonly keeps?: true | undefined;
     } = {},
   ): ScriptPod | undefined {
     const { random } = this;
     if (this.nodes.size === 0) return undefined;
     const { namespace = random.pick(NAMESPACES), app = random.pick(APPS) } = more;
     this.names += 1;
-    const pod = { namespace, name: more.name ?? `${app}-${this.names}`, node: more.on ?? random.pick([...this.nodes]) };
-    this.pods.push(pod);
     const { asksFor } = more;
+    const name = more.name ?? `${app}-${this.names}`;
+    const isNewAndKept = more.name === undefined && asksFor === undefined && random.fork(`keeps ${name}`).chance(0.4);
+    const keeps = more.keeps === true || isNewAndKept ? ({ keeps: true } as const) : {};
+    const pod = { namespace, name, node: more.on ?? random.pick([...this.nodes]), ...keeps };
+    this.pods.push(pod);
     if (asksFor !== undefined) this.demanding.push(pod);
     this.write({ kind: "create pod", ...pod, labels: { app }, ...(asksFor === undefined ? {} : { asksFor }) });
     return pod;
