@@ -55,6 +55,7 @@ export function annotationsPage(): string {
     "| Rule | Code |",
     "|---|---|",
     '| `keepAddresses` is neither `"true"` nor `"false"`, or `keepFor` is not a duration | 121 |',
+    '| `keepFor` is longer than `longestKeepFor` of the IPAMConfiguration, or `"0s"`, and the pod is not of a StatefulSet or a virtual machine | 121 |',
     '| `keepAddresses` is `"true"`, and the pool of the address has `keepAddresses: false` | 121 |',
     "| The address that is kept for the pod is not that of `ipAddrs`, not in the list of `ipAddrsFrom`, or not in a pool of `ipv4pools` or `ipv6pools`; or it is in a block of another node, and `strictAffinity` is on | 104 |",
     "| The value is not a JSON array of strings, is empty, or has a malformed address, pool, prefix or MAC address | 121 |",

@@ -47,7 +47,16 @@ import type {
   ReleaseRule,
 } from "./request.ts";
 import { respectingLock } from "./respecting-lock.ts";
-import { baseWanted, blockName, LISTED_PREFIXES, View, wantedAddressList, wantedBlocks, wantedHandle } from "./view.ts";
+import {
+  baseWanted,
+  blockName,
+  LISTED_PREFIXES,
+  View,
+  WANTED_CONFIGURATION,
+  wantedAddressList,
+  wantedBlocks,
+  wantedHandle,
+} from "./view.ts";
 
 /** An address and the block it lies in. */
 export interface HeldAddress {
@@ -186,6 +195,7 @@ async function assignOrFail(
       first: (again) => [
         ...baseWanted(request.node, request.handle, { isSteady: likely.length > 0 && again.length === 0 }),
         ...(request.keep?.when === "always" ? [request.handle, request.keep.handle].map(wantedHandle) : []),
+        ...(request.keep?.limited === undefined ? [] : [WANTED_CONFIGURATION]),
         ...wantedBlocks(likely, again),
         ...lists,
       ],

@@ -36,6 +36,7 @@ describe("keptOf()", () => {
       network: "pods",
       interface: "eth0",
       namespace: "shop",
+      namespaceUid: undefined,
       pod: "db-0",
       containerName: undefined,
       owner: "StatefulSet/db",

@@ -195,6 +195,53 @@ describe("a pool that forbids to keep its addresses", () => {
   });
 });
 
+describe("the time that an annotation asks for", () => {
+  const asking = (text: string, seconds: number) =>
+    allocator().assign(ofPod("c1", { seconds, limited: { text, place: "annotation keepFor" } }));
+
+  test.each([
+    ["0s", 0],
+    ["999999h", 3_599_996_400],
+    ["169h", 608_400],
+  ])("of %s is refused, with what is allowed and where it is set", async (text, seconds) => {
+    const failure = await refusal(asking(text, seconds));
+
+    expect(failure.kind).toBe("annotation-invalid");
+    for (const each of ["annotation keepFor", `"${text}"`, '"longestKeepFor"', '"168h"']) {
+      expect(failure.message).toContain(each);
+    }
+    expect((await records()).handles).toEqual([]);
+  });
+
+  test("is as long as the cluster allows, and without limit if that says so", async () => {
+    await change(configurationChange({ longestKeepFor: "2h" }));
+    expect((await refusal(asking("3h", 10_800))).message).toContain('"2h"');
+    await change(configurationChange({ longestKeepFor: "0s" }));
+    await asking("0s", 0);
+    expect((await records()).handles).toHaveLength(1);
+  });
+
+  test("of a week is allowed, and any time of a pod whose end is seen", async () => {
+    await asking("168h", 604_800);
+    await end("c1");
+    await allocator().assign(ofPod("c2", { seconds: 0 }));
+  });
+});
+
+describe("a namespace", () => {
+  test("does not get what was kept in another one of its name", async () => {
+    const [text = ""] = textsOf(await allocator().assign(ofPod("c1", { namespaceUid: "first" })));
+    await end("c1");
+    expect(textsOf(await allocator().assign(ofPod("c2", { namespaceUid: "first" })))).toEqual([text]);
+    await end("c2");
+    const other = await allocator().assign(ofPod("c3", { namespaceUid: "second" }));
+
+    expect(other.addresses).toMatchObject([{ kept: "from now on" }]);
+    await end("c3");
+    expect(textsOf(await allocator().assign(ofPod("c4")))).toEqual([...textsOf(other)]);
+  });
+});
+
 describe("strictAffinity", () => {
   test("refuses a kept address in a block of another node, and names the node", async () => {
     await change(configurationChange({ strictAffinity: true }));

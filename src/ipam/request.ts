@@ -74,8 +74,12 @@ export interface KeepRequest {
   readonly when: "always" | "if its pool does";
   /** How long an address waits; absent: as its pool says, or else as usual. */
   readonly seconds?: number;
+  /** What asks for that long, if the cluster limits it. */
+  readonly limited?: { readonly text: string; readonly place: string };
   /** `StatefulSet/db` */
   readonly owner?: string;
+  /** What was kept in another namespace of the same name is not for the pod. Absent: not known. */
+  readonly namespaceUid?: string;
   /** `pod "shop/db-0"`, for messages. */
   readonly title: string;
 }

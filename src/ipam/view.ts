@@ -28,7 +28,7 @@ const RESERVATIONS = { kind: "prefix", prefix: keys.resourcesPrefix("ipreservati
 /** What every assignment lists. It changes seldom, and no commit of another assignment changes it. */
 export const LISTED_PREFIXES: readonly string[] = [POOLS.prefix, RESERVATIONS.prefix];
 
-const CONFIGURATION: Wanted = { kind: "key", key: keys.IPAM_CONFIGURATION_KEY };
+export const WANTED_CONFIGURATION: Wanted = { kind: "key", key: keys.IPAM_CONFIGURATION_KEY };
 
 /**
  * Everything an assignment needs except the blocks. `isSteady`: the likely blocks probably suffice. Then the first attempt
@@ -39,7 +39,7 @@ export function baseWanted(
   handle: string,
   { isSteady }: { readonly isSteady: boolean },
 ): readonly Wanted[] {
-  const further = [CONFIGURATION, wantedNode(node), affinitiesOf(node), wantedHandle(handle)];
+  const further = [WANTED_CONFIGURATION, wantedNode(node), affinitiesOf(node), wantedHandle(handle)];
   return [
     POOLS,
     RESERVATIONS,
@@ -91,7 +91,7 @@ export class View {
   }
 
   configuration(): records.Configuration {
-    const entry = this.read(CONFIGURATION)[0];
+    const entry = this.read(WANTED_CONFIGURATION)[0];
     return entry ? this.facts.decode(entry, records.decodeConfiguration) : records.DEFAULT_CONFIGURATION;
   }
 
@@ -102,7 +102,7 @@ export class View {
   cooldownOf(block: IPAMBlock): number {
     const pool = this.pools().find(({ cidr }) => prefixCovers(cidr, block.cidr));
     if (pool?.cooldownSeconds !== undefined) return cooldownOf(pool.cooldownSeconds);
-    const isConfigured = this.facts.answer(CONFIGURATION) !== undefined;
+    const isConfigured = this.facts.answer(WANTED_CONFIGURATION) !== undefined;
     return cooldownOf(isConfigured ? this.configuration().cooldownSeconds : block.cooldownSeconds);
   }
 

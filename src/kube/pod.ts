@@ -1,6 +1,6 @@
 /** Reads a pod and its namespace, at the same time. */
 import { PluginError } from "../errors.ts";
-import { type PodObject, textsIn } from "../model/pod-endpoint.ts";
+import { type PodObject, textOf, textsIn } from "../model/pod-endpoint.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 import type { KubeClient } from "./api.ts";
@@ -52,6 +52,11 @@ export function labelsOfNamespace(
   namespace: ReadObject | UnreadableNamespace,
 ): Readonly<Record<string, string>> | undefined {
   return "refusal" in namespace ? undefined : textsIn(namespace.metadata, "labels");
+}
+
+/** The same. */
+export function uidOfNamespace(namespace: ReadObject | UnreadableNamespace): string | undefined {
+  return "refusal" in namespace ? undefined : textOf(namespace.metadata, "uid");
 }
 
 /** To be reported; `undefined` if the namespace was read. */

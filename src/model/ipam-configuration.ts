@@ -7,6 +7,7 @@
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
 import { PRODUCT_API } from "../identity.ts";
+import { durationField } from "./duration-field.ts";
 import { cooldownField } from "./fields.ts";
 import { formatProblems } from "./problem.ts";
 import { defineResource, type Resource, type ResourceCodec } from "./resource.ts";
@@ -26,6 +27,8 @@ const specSchema = v.object({
   maxBlocksPerHost: v.optional(blockLimit, 0),
   /** Of pools without a setting of their own. Absent: 0. */
   cooldownSeconds: v.exactOptional(cooldownField),
+  /** For how long annotations may have addresses kept. Absent: a week. 0: without limit. */
+  longestKeepFor: v.exactOptional(durationField("168h")),
 });
 
 const storedSchema = v.object({
@@ -33,6 +36,7 @@ const storedSchema = v.object({
   auto_allocate_blocks: v.optional(v.boolean(), false),
   maxBlocksPerHost: v.optional(v.pipe(v.number(), v.integer()), 0),
   cooldownSeconds: v.exactOptional(v.pipe(v.number(), v.integer())),
+  longestKeepFor: v.exactOptional(v.string()),
 });
 
 export type IPAMConfiguration = Resource<"IPAMConfiguration", Readonly<v.InferOutput<typeof specSchema>>>;
@@ -64,6 +68,7 @@ function writeConfiguration({ spec }: IPAMConfiguration, before?: string): strin
     auto_allocate_blocks: spec.autoAllocateBlocks,
     maxBlocksPerHost: spec.maxBlocksPerHost,
     ...(spec.cooldownSeconds === undefined ? {} : { cooldownSeconds: spec.cooldownSeconds }),
+    ...(spec.longestKeepFor === undefined ? {} : { longestKeepFor: spec.longestKeepFor }),
   };
   return JSON.stringify(before === undefined ? stored : keepUnknownFields(storedSchema, JSON.parse(before), stored));
 }
@@ -76,12 +81,19 @@ function readConfiguration(text: string, key: string): IPAMConfiguration {
       `Cannot read IPAMConfiguration at "${key}": ${formatProblems(stored.problems)}`,
     );
   }
-  const { strict_affinity, auto_allocate_blocks, maxBlocksPerHost, cooldownSeconds } = stored.value;
+  const {
+    strict_affinity,
+    auto_allocate_blocks,
+    maxBlocksPerHost,
+    cooldownSeconds,
+    longestKeepFor = "",
+  } = stored.value;
   const spec = {
     strictAffinity: strict_affinity,
     autoAllocateBlocks: auto_allocate_blocks,
     maxBlocksPerHost,
     ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
+    ...(longestKeepFor === "" ? {} : { longestKeepFor }),
   };
   return asResource.make({ name: "default" }, spec);
 }

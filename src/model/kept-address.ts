@@ -21,6 +21,8 @@ export const KEPT_ATTRIBUTE = "kept";
 export const CONTAINER_ATTRIBUTE = "containerID";
 /** What owns the pod: `StatefulSet/db`. Absent if nothing does. */
 export const OWNER_ATTRIBUTE = "owner";
+/** Another namespace may get the same name. Absent if it was not known. */
+export const NAMESPACE_UID_ATTRIBUTE = "namespaceUID";
 /** While it waits, the node where it was used last. */
 export const LAST_NODE_ATTRIBUTE = "lastNode";
 /** Of KubeVirt: its pods have another name each time. */
@@ -29,6 +31,8 @@ const POD_ATTRIBUTE = "pod";
 const TIMESTAMP_ATTRIBUTE = "timestamp";
 
 export const USUAL_KEEP_SECONDS = 24 * 60 * 60;
+/** The most that annotations may ask for, unless the IPAMConfiguration says otherwise. */
+export const USUAL_LONGEST_KEEP_FOR = "168h";
 
 /** Whom an address is kept for. In one network; the interfaces of a container are told apart by their names. */
 export interface KeepIdentity {
@@ -44,6 +48,7 @@ export interface KeptAddress {
   readonly network: string | undefined;
   readonly interface: string | undefined;
   readonly namespace: string | undefined;
+  readonly namespaceUid: string | undefined;
   /** The pod that uses it, or did last; a container without a pod has none. */
   readonly pod: string | undefined;
   /** The name of a container without a pod. */
@@ -75,6 +80,7 @@ export function keptOf(attribute: BlockAttribute | undefined): KeptAddress | und
     network: secondary[NETWORK_ATTRIBUTE],
     interface: secondary[INTERFACE_ATTRIBUTE],
     namespace: secondary[NAMESPACE_ATTRIBUTE],
+    namespaceUid: secondary[NAMESPACE_UID_ATTRIBUTE],
     pod: secondary[POD_ATTRIBUTE],
     containerName: secondary["container"],
     owner: secondary[OWNER_ATTRIBUTE],

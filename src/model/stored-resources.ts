@@ -127,11 +127,13 @@ export function readStoredAddressList(text: string, key: string): StoredAddressL
 export function readStoredConfiguration(text: string, key: string): IPAMConfiguration["spec"] {
   const fields = readStored(text, "IPAMConfiguration", key);
   const cooldownSeconds = fields.integer("cooldownSeconds");
+  const longestKeepFor = fields.text("longestKeepFor", "");
   return {
     strictAffinity: fields.flag("strict_affinity", false),
     autoAllocateBlocks: fields.flag("auto_allocate_blocks", false),
     maxBlocksPerHost: fields.integer("maxBlocksPerHost") ?? 0,
     ...(cooldownSeconds === undefined ? {} : { cooldownSeconds }),
+    ...(longestKeepFor === "" ? {} : { longestKeepFor }),
   };
 }
 

@@ -130,7 +130,7 @@ const PAIRS: readonly Pair[] = [
   },
   {
     kind: "IPAMConfiguration",
-    record: spec("strict_affinity", "auto_allocate_blocks", "maxBlocksPerHost", "cooldownSeconds"),
+    record: spec("strict_affinity", "auto_allocate_blocks", "maxBlocksPerHost", "cooldownSeconds", "longestKeepFor"),
     byHand: (text) => readStoredConfiguration(text, KEY),
     bySchema: (text) => ipamConfiguration.read(text, KEY).spec,
   },

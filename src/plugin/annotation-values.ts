@@ -20,6 +20,12 @@ export type Decoded<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly rule: string };
 
+/** For messages it is shown as it is written. */
+export interface WrittenDuration {
+  readonly text: string;
+  readonly seconds: number;
+}
+
 /** At most one address of each family. */
 export function decodePodAddresses(text: string): Decoded<readonly Address[]> {
   const decoded = decodeAddresses(text);
@@ -118,9 +124,9 @@ export function decodeFlag(text: string): Decoded<boolean> {
   return broken('it is neither "true" nor "false"');
 }
 
-export function decodeSeconds(text: string): Decoded<number> {
-  if (isDuration(text)) return { ok: true, value: wholeSecondsOf(text) };
-  return broken('it is not a duration such as "72h" or "30m"; "0s" is no limit');
+export function decodeDuration(text: string): Decoded<WrittenDuration> {
+  if (isDuration(text)) return { ok: true, value: { text, seconds: wholeSecondsOf(text) } };
+  return broken('it is not a duration such as "72h" or "30m"');
 }
 
 /** A JSON array of at least one string. */

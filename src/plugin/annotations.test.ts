@@ -61,10 +61,7 @@ describe("annotationRequests()", () => {
   });
 
   test("keeps addresses as the pod says, else its namespace, and refuses any other word", () => {
-    const asked = ({ keepAddresses, keepForSeconds }: AnnotationRequests) => [
-      keepAddresses?.value,
-      keepForSeconds?.value,
-    ];
+    const asked = ({ keepAddresses, keepFor }: AnnotationRequests) => [keepAddresses?.value, keepFor?.value.seconds];
 
     expect(asked(requests({ keepAddresses: "true", keepFor: "1.5h" }))).toEqual([true, 5400]);
     expect(asked(requests({ keepAddresses: "false" }, { keepAddresses: "true", keepFor: "0s" }))).toEqual([false, 0]);

@@ -19,6 +19,7 @@ import {
   atMost,
   type Decoded,
   decodeAddresses,
+  decodeDuration,
   decodeFamilies,
   decodeFlag,
   decodeListName,
@@ -26,7 +27,7 @@ import {
   decodePodAddresses,
   decodePools,
   decodePrefixes,
-  decodeSeconds,
+  type WrittenDuration,
 } from "./annotation-values.ts";
 
 export interface AnnotationRow {
@@ -93,7 +94,7 @@ export const ANNOTATIONS = {
     value: "a duration, not in a list",
     example: "72h",
     effect:
-      "How long kept addresses wait for the pod (default: `keepFor` of the pool, else 24h); `0s`: until they are released. Read at each ADD",
+      "How long kept addresses wait for the pod (default: `keepFor` of the pool, else 24h), at most `longestKeepFor` of the IPAMConfiguration (default: 168h). For pods of a StatefulSet and virtual machines there is no limit, because the controllers see their end, and `0s` means until then. Read at each ADD",
     needs: "own IPAM",
   },
   ipAddrsNoIpam: {
@@ -168,7 +169,7 @@ export interface AnnotationRequests {
   readonly list?: Annotated<string>;
   readonly addressesWithoutIpam?: Annotated<readonly Address[]>;
   readonly keepAddresses?: Annotated<boolean> & { readonly on: "pod" | "namespace" };
-  readonly keepForSeconds?: Annotated<number>;
+  readonly keepFor?: Annotated<WrittenDuration>;
   readonly floatingAddresses?: Annotated<readonly Address[]>;
   readonly mac?: Annotated<Uint8Array>;
   /** Sources beside the pod's own addresses. */
@@ -188,7 +189,7 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
   const addressesWithoutIpam = decoded(pod, "ipAddrsNoIpam", decodePodAddresses);
   requireFamilies(pod, families);
   const keepAddresses = decoded(pod, "keepAddresses", decodeFlag);
-  const keepForSeconds = decoded(pod, "keepFor", decodeSeconds);
+  const keepFor = decoded(pod, "keepFor", decodeDuration);
   const floatingAddresses = decoded(pod, "floatingIPs", (text) => atMost(most, decodeAddresses(text)));
   const mac = decoded(pod, "hwAddr", decodeMac);
   const sourcePrefixes = decoded(pod, "allowedSourcePrefixes", (text) => atMost(most, decodePrefixes(text)));
@@ -199,7 +200,7 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
     ...(list && { list }),
     ...(addressesWithoutIpam && { addressesWithoutIpam }),
     ...(keepAddresses && { keepAddresses: { ...keepAddresses, on: writtenOn(pod, "keepAddresses") } }),
-    ...(keepForSeconds && { keepForSeconds }),
+    ...(keepFor && { keepFor }),
     ...(floatingAddresses && { floatingAddresses }),
     ...(mac && { mac }),
     ...(sourcePrefixes && { sourcePrefixes }),

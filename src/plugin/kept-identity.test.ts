@@ -75,6 +75,19 @@ describe("keepRequestOf()", () => {
     expect(keepRequestOf(pod, { requests: asking(true), owner })?.handle).toBe(handleOf("shop", "vm/desktop"));
   });
 
+  test("for as long as it asks for: limited by the cluster, unless the controllers see its end", () => {
+    const keepFor = { value: { text: "0s", seconds: 0 }, place: "there" };
+    const requests = { ...asking(true), keepFor };
+    const limitedFor = (kind?: string, name = "db") =>
+      keepRequestOf(pod, { requests, ...(kind === undefined ? {} : { owner: { kind, name } }) })?.limited;
+
+    expect(keepRequestOf(pod, { requests })?.seconds).toBe(0);
+    for (const kind of ["StatefulSet", "VirtualMachineInstance"]) expect(limitedFor(kind)).toBeUndefined();
+    for (const limited of [limitedFor(), limitedFor("Node"), limitedFor("Workflow"), limitedFor("StatefulSet", "d")])
+      expect(limited).toMatchObject({ text: "0s", place: "there" });
+    expect(keepRequestOf(pod, { requests: asking(true) })?.limited).toBeUndefined();
+  });
+
   test("a container by its name on its node; one without a name not at all", () => {
     expect(keepRequestOf(container, { requests: { pools: {} } })).toMatchObject({
       handle: handleOf("", "container/n1/web"),

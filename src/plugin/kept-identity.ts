@@ -37,12 +37,13 @@ interface Facts {
   readonly requests: AnnotationRequests;
   readonly owner?: PodOwner;
   readonly hasGeneratedName?: true;
+  readonly namespaceUid?: string;
 }
 
 /** For ADD; `undefined`: the addresses belong to the container. */
 export function keepRequestOf(workload: Workload, facts: Facts): KeepRequest | undefined {
-  const { requests, owner } = facts;
-  const { keepAddresses, keepForSeconds } = requests;
+  const { requests, owner, namespaceUid } = facts;
+  const { keepAddresses, keepFor } = requests;
   const handle = handleOf(workload, owner);
   if (handle === undefined || keepAddresses?.value === false || neverComesAgain(owner)) return undefined;
   const { pod, namespace, containerName, containerId } = workload;
@@ -51,7 +52,11 @@ export function keepRequestOf(workload: Workload, facts: Facts): KeepRequest | u
     handle,
     containerId,
     when: keepAddresses?.value === true ? "always" : "if its pool does",
-    ...(keepForSeconds === undefined ? {} : { seconds: keepForSeconds.value }),
+    ...(keepFor === undefined ? {} : { seconds: keepFor.value.seconds }),
+    ...(keepFor === undefined || isEndSeen(pod ?? "", owner)
+      ? {}
+      : { limited: { ...keepFor, text: keepFor.value.text } }),
+    ...(namespaceUid === undefined ? {} : { namespaceUid }),
     ...(owner === undefined ? {} : { owner: ownerText(owner) }),
     title: pod === undefined ? `container "${containerName ?? containerId}"` : `pod "${namespace}/${pod}"`,
   };
@@ -59,14 +64,14 @@ export function keepRequestOf(workload: Workload, facts: Facts): KeepRequest | u
 
 /** Under the same name, or as the same machine. Of a pod that could not be read nothing is known. */
 function comesAgain(pod: string, { owner, hasGeneratedName }: Facts): boolean {
-  switch (owner?.kind) {
-    case undefined:
-      return hasGeneratedName !== true;
-    case STATEFUL_SET:
-      return ordinalOfPod(owner?.name ?? "", pod) !== undefined;
-    default:
-      return owner?.kind === NODE || owner?.kind === VIRTUAL_MACHINE;
-  }
+  if (owner === undefined) return hasGeneratedName !== true;
+  return owner.kind === NODE || isEndSeen(pod, owner);
+}
+
+/** The controllers see when what the addresses are kept for has ended (ipam/leaks/waiting-addresses.ts). */
+function isEndSeen(pod: string, owner: PodOwner | undefined): boolean {
+  if (owner?.kind === STATEFUL_SET) return ordinalOfPod(owner.name, pod) !== undefined;
+  return owner?.kind === VIRTUAL_MACHINE;
 }
 
 /**

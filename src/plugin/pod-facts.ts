@@ -9,7 +9,13 @@ import { orchestratorNodeNames } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { Family } from "../ip/address.ts";
-import { annotationsOfNamespace, labelsOfNamespace, namespaceWarning, readPodAndNamespace } from "../kube/pod.ts";
+import {
+  annotationsOfNamespace,
+  labelsOfNamespace,
+  namespaceWarning,
+  readPodAndNamespace,
+  uidOfNamespace,
+} from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
 import { ownerOfPod, ownerText, type PodOwner } from "../model/pod-owner.ts";
 import { mostRecordedValues } from "../model/recorded-annotations.ts";
@@ -33,6 +39,8 @@ export interface PodFacts {
   readonly hasGeneratedName?: true;
   /** Labels of the pod's namespace; absent: not known. */
   readonly namespaceLabels?: Readonly<Record<string, string>>;
+  /** Of the pod's namespace; absent: not known. */
+  readonly namespaceUid?: string;
   /** What the pod's endpoint gets from it, if the policy of the orchestrator is used. */
   readonly endpoint?: PodEndpoint;
   /** The pod as the API returned it: on the orchestrator's datastore it is the endpoint too, and need not be read again. */
@@ -69,9 +77,11 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   const owner = ownerOfPod(found.metadata);
   for (const message of unkept(requests, owner)) log.warning(message);
   const namespaceLabels = labelsOfNamespace(namespace);
+  const namespaceUid = uidOfNamespace(namespace);
   return {
     requests,
     ...(namespaceLabels === undefined ? {} : { namespaceLabels }),
+    ...(namespaceUid === undefined ? {} : { namespaceUid }),
     ...(owner === undefined ? {} : { owner }),
     ...(textOf(found.metadata, "generateName") === undefined ? {} : { hasGeneratedName: true }),
     pod: found.text,

@@ -36,7 +36,9 @@ export const KEEP_SECONDS = 20 * 60;
 export const LIST = "partner";
 export const KEEPING_POOL = "keeping";
 const PLACE = "an annotation";
-const KEEPS_FOR = { keepForSeconds: { value: KEEP_SECONDS, place: PLACE } };
+const KEEPS_FOR: Pick<AnnotationRequests, "keepFor"> = {
+  keepFor: { value: { text: `${KEEP_SECONDS}s`, seconds: KEEP_SECONDS }, place: PLACE },
+};
 const KEEPS: AnnotationRequests = { pools: {}, keepAddresses: { value: true, place: PLACE, on: "pod" }, ...KEEPS_FOR };
 const FROM_KEEPING_POOL: AnnotationRequests = {
   pools: { 4: { pools: [KEEPING_POOL], place: PLACE } },

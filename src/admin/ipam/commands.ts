@@ -291,6 +291,11 @@ export const ipamConfigure: Command = {
       value: "NUMBER",
       summary: "Seconds for which a released address is given to no other owner, 0 to 86400; pools may override it",
     },
+    {
+      name: "longest-keep-for",
+      value: "DURATION",
+      summary: "Longest time for which annotations may have addresses kept (default: 168h); 0s for no limit",
+    },
   ],
   needsDatastore: true,
   examples: [

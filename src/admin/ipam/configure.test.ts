@@ -36,7 +36,9 @@ describe("ipam configure", () => {
     expect(stderr).toContain("spec.cooldownSeconds");
     expect(stderr).toContain("86401");
     expect(stderr).toContain("use 0 to 86400 seconds");
-    expect(await json("ipam show --show-configuration")).toMatchObject({ cooldownSeconds: 600 });
+    expect(await json("ipam configure --longest-keep-for 72h")).toMatchObject({ longestKeepFor: "72h" });
+    expect((await ctl("ipam configure --longest-keep-for long")).stderr).toContain("spec.longestKeepFor");
+    expect(await json("ipam show --show-configuration")).toMatchObject({ cooldownSeconds: 600, longestKeepFor: "72h" });
   });
 
   test.each(["x", "1e2", "0x10", "2.5"])("rejects %p as a number of blocks", async (text) => {

@@ -32,11 +32,13 @@ function askedSettings({ values }: Given): Partial<Settings> {
   const auto = values.get("auto-allocate-blocks");
   const most = values.get("max-blocks-per-host");
   const cooldown = values.get("cooldown-seconds");
+  const longest = values.get("longest-keep-for");
   return {
     ...(strict === undefined ? {} : { strictAffinity: strict === "true" }),
     ...(auto === undefined ? {} : { autoAllocateBlocks: auto === "true" }),
     ...(most === undefined ? {} : { maxBlocksPerHost: requireWholeNumber("max-blocks-per-host", most) }),
     ...(cooldown === undefined ? {} : { cooldownSeconds: requireWholeNumber("cooldown-seconds", cooldown) }),
+    ...(longest === undefined ? {} : { longestKeepFor: longest }),
   };
 }
 

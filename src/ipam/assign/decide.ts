@@ -26,6 +26,7 @@ import {
   keepingRequest,
   keptAddress,
   poolAt,
+  requireAllowedTime,
   requireKeepingAllowed,
   requireUsable,
 } from "./kept-address.ts";
@@ -107,7 +108,10 @@ function decideFor(request: AssignRequest, view: View, means: AssignMeans): Deci
     each.kind === "listed" ? requestsOfList(each, view.addressList(each.list)) : [each],
   );
   requireOnePerFamily(addressRequests);
-  if (isKeeping(request)) requireUsable(view, request, addressRequests);
+  if (isKeeping(request)) {
+    requireAllowedTime(view, request.keep);
+    requireUsable(view, request, addressRequests);
+  }
   const choices = addressRequests.map((addressRequest) =>
     chooseAndKeep(addressRequest, openSearch(addressRequest, { view, request, ...means })),
   );

@@ -2,7 +2,8 @@
  * What is kept for the identity of the pod (model/kept-address.ts):
  *
  *   waits                          it is taken, on whatever node, if the request allows it
- *   waits, but has no use any more `KeptIsOver`: its pool is disabled or deleted. It is released, and another one chosen
+ *   waits, but for nobody          `KeptIsOver`: its pool is disabled or deleted, or its namespace was another one of the
+ *                                  same name. It is released, and another one is chosen
  *   used by this container         it is held: a second ADD
  *   used by another container      `KeptInUse`: ADD is refused until that one's use has ended
  *
@@ -14,14 +15,17 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type Address, formatAddress, isSameAddress } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
+import { isDuration, wholeSecondsOf } from "../../model/duration.ts";
 import { affineNode, INTERFACE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import {
   CONTAINER_ATTRIBUTE,
   KEPT_ATTRIBUTE,
   type KeptAddress,
   keptOf,
+  NAMESPACE_UID_ATTRIBUTE,
   OWNER_ATTRIBUTE,
   USUAL_KEEP_SECONDS,
+  USUAL_LONGEST_KEEP_FOR,
 } from "../../model/kept-address.ts";
 import { quoted } from "../../quote.ts";
 import { addressAt, attributesOf } from "../block.ts";
@@ -86,6 +90,7 @@ export function keepAttributes(keep: KeepRequest, pool: Pool | undefined): Reado
     [KEPT_ATTRIBUTE]: `${seconds}`,
     [CONTAINER_ATTRIBUTE]: keep.containerId,
     ...(keep.owner === undefined ? {} : { [OWNER_ATTRIBUTE]: keep.owner }),
+    ...(keep.namespaceUid === undefined ? {} : { [NAMESPACE_UID_ATTRIBUTE]: keep.namespaceUid }),
   };
 }
 
@@ -108,9 +113,13 @@ export function requireUsable(view: View, request: KeepingRequest, addressReques
   }
   const over = places.filter(({ address, kept }) => {
     const isGiven = addressRequests.some((each) => each.kind === "given" && isSameAddress(each.address, address));
-    return kept.user === undefined && !isGiven && isOver(view, address, keep);
+    return kept.user === undefined && (isOfFormerNamespace(kept, keep) || (!isGiven && isOver(view, address, keep)));
   });
   if (over.length > 0) throw new KeptIsOver(keep.title, over.map(guardedPlace));
+}
+
+function isOfFormerNamespace({ namespaceUid: before }: KeptAddress, { namespaceUid: now }: KeepRequest): boolean {
+  return before !== undefined && now !== undefined && before !== now;
 }
 
 /** Its pool is disabled or gone; one that cannot be read may contain it. */
@@ -197,6 +206,23 @@ function requireOwnBlock({ view, request }: Search, place: KeptPlace, { title }:
     "address-taken",
     `Cannot assign kept address ${text} to ${title}: its block ${state} and strictAffinity is on`,
     { details: `${remedy}give the address up: ${releaseCommand(place)}` },
+  );
+}
+
+/** Who may make pods could otherwise keep all addresses of a pool, under ever new names. */
+export function requireAllowedTime(view: View, { seconds = 0, limited }: KeepRequest): void {
+  if (limited === undefined) return;
+  const { longestKeepFor = "" } = view.configuration();
+  const longest = isDuration(longestKeepFor) ? longestKeepFor : USUAL_LONGEST_KEEP_FOR;
+  const most = wholeSecondsOf(longest);
+  if (most === 0 || (seconds > 0 && seconds <= most)) return;
+  const state = seconds === 0 ? "it is without limit" : `it is longer than "${longest}"`;
+  throw new PluginError(
+    "annotation-invalid",
+    `Cannot use ${limited.place}: ${quoted(limited.text)}: ${state}, and the longest that is allowed is "longestKeepFor" of the IPAMConfiguration, "${longest}"`,
+    {
+      details: `write "${longest}" or less; an administrator may raise it: ${identity.adminTool} ipam configure --longest-keep-for DURATION. Pods of a StatefulSet and of virtual machines have no limit`,
+    },
   );
 }
 

@@ -43,6 +43,8 @@ export const IPAM_KINDS: ReleasedKinds = {
       "spec.maxBlocksPerHost": "Maximum number of blocks of one pool per node; 0 for the default",
       "spec.cooldownSeconds":
         "Seconds for which a released address is given to no other owner, for pools without a setting of their own; 0 or absent for the usual rest of 3 minutes, which a full pool cuts short",
+      "spec.longestKeepFor":
+        "The longest keepFor that annotations of pods and namespaces may have, except for pods of StatefulSets and virtual machines; 0s for no limit (default: 168h)",
     },
   },
   IPAMBlock: {
