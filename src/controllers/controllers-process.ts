@@ -7,7 +7,7 @@ import { openAllocator } from "../ipam/allocator.ts";
 import { respectingLock } from "../ipam/respecting-lock.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { Elector } from "../kube/election/elector.ts";
-import { liveObjects, liveStatefulSets } from "../kube/live-objects.ts";
+import { liveObjects, liveOwners } from "../kube/live-objects.ts";
 import { ClusterGate } from "./cluster-gate.ts";
 import { hasConsole, keepConsoleCertificate } from "./console/console-certificate.ts";
 import { type FlowApiPorts, flowApiPorts, runFlowApi } from "./flows/run-flow-api.ts";
@@ -79,7 +79,7 @@ export class ControllersProcess {
     try {
       await followConfiguration({
         ...{ ...this.means, ...objects, store, allocator, orchestrator, leadership: gate },
-        statefulSets: liveStatefulSets(client),
+        owners: liveOwners(client),
         started: (settings, controllers) => {
           this.running = controllers;
           started(settings);

@@ -22,7 +22,7 @@ import type { ControllerSettings } from "./settings.ts";
 
 export interface ControllersMeans
   extends Omit<ControllerMeans, "replicas" | "periodMilliseconds">,
-    Pick<CollectorMeans, "readPod" | "podsOfMachine" | "isAbsent" | "statefulSets"> {
+    Pick<CollectorMeans, "readPod" | "podsOfMachine" | "isAbsent" | "owners"> {
   /** The product's datastore. */
   readonly store: Datastore;
   readonly allocator: Allocator;

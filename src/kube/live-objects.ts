@@ -19,29 +19,59 @@ export interface LiveObjects {
   podsOfMachine(machine: ResourceName): Promise<readonly PodRecord[]>;
 }
 
-export interface LiveStatefulSets {
+interface LiveKind<Owner> {
   /** `undefined` if it does not exist. */
-  read(name: StatefulSetName): Promise<StatefulSetSize | undefined>;
+  read(name: StatefulSetName): Promise<Owner | undefined>;
   /** Of all namespaces, by `statefulSetKey()`. */
-  list(): Promise<ReadonlyMap<string, StatefulSetSize>>;
+  list(): Promise<ReadonlyMap<string, Owner>>;
 }
 
-export function liveStatefulSets(client: Pick<KubeClient, "request">): LiveStatefulSets {
+export interface LiveOwners {
+  readonly statefulSets: LiveKind<StatefulSetSize>;
+  /** By the name of the machine or of its instance, which exists while it runs. */
+  readonly machines: LiveKind<"exists">;
+  readonly namespaces: LiveKind<"exists">;
+}
+
+export function liveOwners(client: Pick<KubeClient, "request">): LiveOwners {
   const objects = clusterObjects(client);
   return {
-    read: async ({ namespace, name }) => {
-      const found = await objects.read(`${APPS}/namespaces/${namespace}/statefulsets/${name}`);
-      return found && statefulSetOf(found);
+    statefulSets: {
+      read: async ({ namespace, name }) => {
+        const found = await objects.read(`${APPS}/namespaces/${namespace}/statefulsets/${name}`);
+        return found && statefulSetOf(found);
+      },
+      list: async () => {
+        const keep = (item: Readonly<Record<string, unknown>>) => [statefulSetOf(item)];
+        const all = await objects.collect(`${APPS}/statefulsets`, { content: "whole", keep });
+        return new Map(all.map((each) => [statefulSetKey(each), each]));
+      },
     },
-    list: async () => {
-      const keep = (item: Readonly<Record<string, unknown>>) => [statefulSetOf(item)];
-      const all = await objects.collect(`${APPS}/statefulsets`, { content: "whole", keep });
-      return new Map(all.map((each) => [statefulSetKey(each), each]));
+    machines: {
+      read: async ({ namespace, name }) => {
+        for (const kind of MACHINE_KINDS)
+          if (await objects.read(`${KUBEVIRT}/namespaces/${namespace}/${kind}/${name}`)) return "exists";
+        return undefined;
+      },
+      list: async () =>
+        new Map((await Promise.all(MACHINE_KINDS.map((kind) => namesAt(`${KUBEVIRT}/${kind}`)))).flat()),
+    },
+    namespaces: {
+      read: async ({ name }) => ((await objects.read(`${NAMESPACES}/${name}`)) === undefined ? undefined : "exists"),
+      list: async () => new Map(await namesAt(NAMESPACES)),
     },
   };
+
+  async function namesAt(path: string): Promise<readonly (readonly [string, "exists"])[]> {
+    const keep = (item: Readonly<Record<string, unknown>>) => [statefulSetKey(statefulSetOf(item))];
+    return (await objects.collect(path, { content: "metadata", keep })).map((key) => [key, "exists"]);
+  }
 }
 
 const APPS = "/apis/apps/v1";
+const KUBEVIRT = "/apis/kubevirt.io/v1";
+const MACHINE_KINDS = ["virtualmachines", "virtualmachineinstances"] as const;
+const NAMESPACES = "/api/v1/namespaces";
 
 export function liveObjects(client: Pick<KubeClient, "request">): LiveObjects {
   const read = async (path: string): Promise<string | undefined> => {

@@ -18,6 +18,7 @@ import {
   isWaitingAllocation,
   judgeWaiting,
   keptIn,
+  UNKNOWN_OWNERS,
 } from "../ipam/leaks/waiting-addresses.ts";
 import { deleteUnneededBlock, isEmptyWithoutNode, isUnneededBlock } from "../ipam/release/block-after-release.ts";
 import type { KubeClient } from "../kube/api.ts";
@@ -129,10 +130,10 @@ async function endWaiting(
     now,
   }: Pick<Collection, "openApi" | "isDryRun"> & { readonly allocator: Allocator; readonly now: Date },
 ): Promise<Collected["waited"]> {
-  const view = { podAt: () => undefined, podsOfMachine: () => [], statefulSet: () => "unknown" as const };
+  const view = { podAt: () => undefined, podsOfMachine: () => [], ...UNKNOWN_OWNERS };
   const over = blocks.flatMap(keptIn).flatMap((allocation) => {
     const verdict = isWaitingAllocation(allocation) ? judgeWaiting(allocation, view, now) : WANTED;
-    return verdict.kind === "wanted" ? [] : [{ allocation, verdict }];
+    return "reason" in verdict ? [{ allocation, verdict }] : [];
   });
   const isOfPod = ({ allocation }: EndedAddress) => allocation.kept.pod !== undefined;
   const isCluster = over.some(isOfPod) && (await openApi()) !== undefined;

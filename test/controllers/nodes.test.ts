@@ -295,7 +295,8 @@ describe("nodes on etcd", () => {
     // The API has no definition of this kind: cluster-network-policy.test.ts.
     const ofClusterPolicies = ["get clusternetworkpolicies", "patch clusternetworkpolicies/status"];
     // Only while an address waits for a pod: orchestrator.test.ts.
-    const ofOwners = ["get statefulsets", "list statefulsets"];
+    const owners = ["statefulsets", "virtualmachines", "virtualmachineinstances"];
+    const ofOwners = owners.flatMap((kind) => [`get ${kind}`, `list ${kind}`]);
     const expected = [...ofClusterPolicies, ...ofOwners, ...beforeDeletions.map((resource) => `get ${resource}`)];
     expect(unused.toSorted()).toEqual(expected.toSorted());
   });

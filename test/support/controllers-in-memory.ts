@@ -20,6 +20,8 @@ export interface StartPlan {
   readonly isEtcd?: boolean;
 }
 
+const NONE = { read: async () => undefined, list: async () => new Map() };
+
 export class ControllersInMemory {
   readonly orchestrator = openMemory();
   readonly store = openMemory();
@@ -43,7 +45,7 @@ export class ControllersInMemory {
       isAbsent: async () => true,
       readPod: async () => undefined,
       podsOfMachine: async () => [],
-      statefulSets: { read: async () => undefined, list: async () => new Map() },
+      owners: { statefulSets: NONE, machines: NONE, namespaces: NONE },
       allocator: openAllocator(store, means()),
       signal: this.stop.signal,
       elapsed: () => this.elapsed(),

@@ -14,12 +14,12 @@ import { formatAddress, parseAddress } from "../../src/ip/address.ts";
 import { readValidRecords } from "../../src/ipam/all-records.ts";
 import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
-import type { LiveStatefulSets } from "../../src/ipam/leaks/free-kept.ts";
+import type { LiveOwners } from "../../src/ipam/leaks/free-kept.ts";
 import { keptIn } from "../../src/ipam/leaks/waiting-addresses.ts";
 import { keepHandle, VIRTUAL_MACHINE } from "../../src/model/kept-address.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type PodRecord, podRecordKey, podRecordOf } from "../../src/model/pod-record.ts";
-import { type StatefulSetSize, statefulSetKey } from "../../src/model/stateful-set.ts";
+import { type StatefulSetName, type StatefulSetSize, statefulSetKey } from "../../src/model/stateful-set.ts";
 import { searchHostOf } from "./host-search.ts";
 import { means as allocatorMeans, nodeChange, podRequest, poolChange, seed } from "./ipam.ts";
 import { storeAround } from "./wrapped-store.ts";
@@ -60,6 +60,10 @@ export class LeakingCluster {
   readonly collectors: readonly Collecting[];
   /** By `namespace/name`. */
   readonly sets = new Map<string, StatefulSetSize>();
+  /** The same. */
+  readonly machines = new Set<string>();
+  /** `/name` */
+  readonly namespaces = new Set(["/red"]);
   /** In truth. */
   sandboxes: Sandbox[] = [];
   now = 0;
@@ -114,8 +118,11 @@ export class LeakingCluster {
     return podRequest(container, { pod, node });
   }
 
-  /** As `add()`, with addresses that are kept for the pod of a StatefulSet, or for its machine; it has them already if it had them before. */
-  async addKept(pod: string): Promise<void> {
+  /**
+   * As `add()`, with addresses that are kept for the pod of a StatefulSet, or of another owner, or for its machine; it has
+   * them already if it had them before.
+   */
+  async addKept(pod: string, owner = usualOwnerOf(pod)): Promise<void> {
     const node = this.pods.get(pod)?.node ?? "";
     this.count += 1;
     const container = `c${this.count}`;
@@ -125,8 +132,6 @@ export class LeakingCluster {
       namespace: "red",
       identity: machine === undefined ? `pod/${pod}` : `vm/${machine}`,
     });
-    const owner =
-      machine === undefined ? `StatefulSet/${pod.slice(0, pod.lastIndexOf("-"))}` : `${VIRTUAL_MACHINE}/${machine}`;
     const { attributes, ...request } = this.requestOf(container, pod, node);
     const kept = { ...attributes, kept: `${KEEP_SECONDS}`, containerID: container, owner };
     const { addresses } = await this.allocator.assign({ ...request, handle, renewsHeld: true, attributes: kept });
@@ -154,13 +159,24 @@ export class LeakingCluster {
   askedForSets = 0;
   refusal: Error | undefined;
 
-  get statefulSets(): LiveStatefulSets {
+  get owners(): LiveOwners {
     const ask = <Answer>(answer: Answer): Answer => {
       this.askedForSets += 1;
       if (this.refusal !== undefined) throw this.refusal;
       return answer;
     };
-    return { read: async (name) => ask(this.sets.get(statefulSetKey(name))), list: async () => ask(this.sets) };
+    const named = (names: ReadonlySet<string>) => ({
+      read: async (name: StatefulSetName) => (names.has(statefulSetKey(name)) ? ("exists" as const) : undefined),
+      list: async () => new Map([...names].map((name) => [name, "exists" as const])),
+    });
+    return {
+      statefulSets: {
+        read: async (name) => ask(this.sets.get(statefulSetKey(name))),
+        list: async () => ask(this.sets),
+      },
+      machines: named(this.machines),
+      namespaces: named(this.namespaces),
+    };
   }
 
   /** The kubelet reports the addresses, or the first of them. */
@@ -290,6 +306,11 @@ function machineOf(pod: string): string | undefined {
   return /^launcher-(\w+)-/.exec(pod)?.[1];
 }
 
+function usualOwnerOf(pod: string): string {
+  const machine = machineOf(pod);
+  return machine === undefined ? `StatefulSet/${pod.slice(0, pod.lastIndexOf("-"))}` : `${VIRTUAL_MACHINE}/${machine}`;
+}
+
 function ownersOf(pod: string): readonly object[] {
   const name = machineOf(pod);
   return name === undefined ? [] : [{ apiVersion: "kubevirt.io/v1", kind: VIRTUAL_MACHINE, name, controller: true }];
@@ -375,7 +396,7 @@ export class Collecting {
         return pods.flatMap((pod) => this.cluster.recordOf(pod) ?? []);
       },
       isAbsent: async (path) => !nodes.has(path.slice(path.lastIndexOf("/") + 1)),
-      statefulSets: this.cluster.statefulSets,
+      owners: this.cluster.owners,
       graceMilliseconds: GRACE,
       signal: new AbortController().signal,
       elapsed: () => this.cluster.now,

@@ -264,6 +264,7 @@ class KeptScenario {
     const found = this.judge.check({
       ...{ now: scheduler.now, state, containers: this.runtime.told },
       isWanted: (handle) => {
+        if (handle === MACHINE_HANDLE && this.hasControllers) return workloads.exists(MACHINE);
         const key = STATEFUL_PODS.get(handle);
         return key === undefined || !this.hasControllers || workloads.hasOwner(key) || workloads.pods.has(key);
       },
@@ -279,7 +280,7 @@ class KeptScenario {
 
 const LISTING = [...WORKLOADS.keys()].filter((workload) => planOf(workload).requests.list !== undefined);
 
-/** The pods that addresses are kept for until their StatefulSet is gone, by the handle of these; for others `keepFor` decides. */
+/** The pods that addresses are kept for until their StatefulSet is gone, by the handle of these. */
 const STATEFUL_PODS = new Map(
   [...WORKLOADS.keys()]
     .filter((workload) => planOf(workload).kind === STATEFUL_SET)

@@ -67,9 +67,17 @@ export class SimulatedCollector {
       podsOfMachine: ({ namespace, name: machine }) =>
         this.ask(process, () => workloads.recordsOf(`${namespace}/${machine}`)),
       isAbsent: (path) => this.ask(process, () => !workloads.nodes.has(path.slice(path.lastIndexOf("/") + 1))),
-      statefulSets: {
-        read: (set) => this.ask(process, () => workloads.sizes.get(statefulSetKey(set))),
-        list: () => this.ask(process, () => new Map(workloads.sizes)),
+      owners: {
+        statefulSets: {
+          read: (set) => this.ask(process, () => workloads.sizes.get(statefulSetKey(set))),
+          list: () => this.ask(process, () => new Map(workloads.sizes)),
+        },
+        machines: {
+          read: (machine) =>
+            this.ask(process, () => (workloads.exists(statefulSetKey(machine)) ? "exists" : undefined)),
+          list: async () => new Map(),
+        },
+        namespaces: { read: async () => "exists", list: async () => new Map() },
       },
       graceMilliseconds: GRACE_MILLISECONDS,
       log: () => {},

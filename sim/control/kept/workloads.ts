@@ -151,12 +151,19 @@ export class Workloads {
     return size !== undefined && hasOrdinal(size, ordinalOfPod(set, key) ?? -1);
   }
 
+  /** Whatever runs of it. */
+  exists(workload: string): boolean {
+    return this.sizes.has(workload) || this.podsOf(workload).length > 0;
+  }
+
   /** `undefined` if the orchestrator has no such pod. */
   recordOf(key: string): PodRecord | undefined {
     const pod = this.pods.get(key);
     if (pod === undefined || pod.namespace === "") return undefined;
     const { namespace, name, workload, node, addresses } = pod;
-    const owner = { kind: planOf(workload).kind, name: workload.slice(namespace.length + 1), controller: true };
+    const { kind } = planOf(workload);
+    const apiVersion = kind === "VirtualMachineInstance" ? "kubevirt.io/v1" : "apps/v1";
+    const owner = { apiVersion, kind, name: workload.slice(namespace.length + 1), controller: true };
     return podRecordOf({
       metadata: { namespace, name, ownerReferences: [owner] },
       spec: { nodeName: node },

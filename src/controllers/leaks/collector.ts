@@ -43,7 +43,7 @@ import { KeptAddresses, type KeptMeans } from "./kept-addresses.ts";
 import { OrphanedHandles } from "./orphaned-handles.ts";
 import { recordsIn } from "./records.ts";
 
-export interface CollectorMeans extends LiveObjects, Pick<KeptMeans, "statefulSets"> {
+export interface CollectorMeans extends LiveObjects, Pick<KeptMeans, "owners"> {
   readonly store: Datastore;
   readonly allocator: Allocator;
   readonly replicas: Replicas;

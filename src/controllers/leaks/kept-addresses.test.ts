@@ -166,6 +166,52 @@ describe("an address that waits for a pod", () => {
   });
 });
 
+describe("an address that waits for a pod of another owner", () => {
+  async function clusterOf(owner: string) {
+    const cluster = await LeakingCluster.open();
+    const [collector] = cluster.collectors;
+    if (collector === undefined) throw new Error("there is no collector");
+    cluster.create("one", "n1");
+    await cluster.addKept("one", owner);
+    await cluster.endKept("one");
+    return {
+      cluster,
+      logged: collector.logged,
+      lookFor: async (milliseconds: number) => {
+        for (let passed = 0; passed <= milliseconds; passed += GRACE / 2) {
+          await collector.catchUp();
+          await collector.look();
+          cluster.pass(GRACE / 2);
+        }
+      },
+      count: async () => (await cluster.kept()).length,
+    };
+  }
+
+  test("is freed once its virtual machine has been gone for the grace period, stopped or not", async () => {
+    const { cluster, lookFor, count, logged } = await clusterOf("VirtualMachineInstance/desktop");
+    cluster.machines.add("red/desktop");
+    await lookFor(2 * GRACE);
+    expect(await count()).toBe(2);
+    cluster.machines.delete("red/desktop");
+    await lookFor(GRACE);
+
+    expect(await count()).toBe(0);
+    expect(logged[0]).toContain("VirtualMachineInstance red/desktop does not exist");
+  });
+
+  test("is freed once its namespace has been gone for the grace period", async () => {
+    const { cluster, lookFor, count, logged } = await clusterOf("Workflow/build");
+    await lookFor(2 * GRACE);
+    expect(await count()).toBe(2);
+    cluster.namespaces.clear();
+    await lookFor(GRACE);
+
+    expect(await count()).toBe(0);
+    expect(logged[0]).toContain("namespace red does not exist");
+  });
+});
+
 describe("an address that a pod uses", () => {
   test("is not asked about: no request for StatefulSets while nothing waits", async () => {
     const { cluster, lookFor, endAll } = await clusterWith(1);

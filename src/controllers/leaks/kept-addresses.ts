@@ -1,29 +1,26 @@
 /**
  * Frees addresses that wait for a pod that does not come again (ipam/leaks/waiting-addresses.ts says which), with the same
- * care as leaked ones: looks over the grace period, a brake, and a last question before each write. StatefulSets are asked
+ * care as leaked ones: looks over the grace period, a brake, and a last question before each write. Owners are asked
  * for only while an address waits for a pod of one.
  */
-import type { PluginError } from "../../errors.ts";
 import { identityOf } from "../../ipam/leaks/allocations.ts";
 import type { ClusterRecords } from "../../ipam/leaks/cluster-records.ts";
-import { type FreeKeptMeans, freeKept, type LiveStatefulSets, readStatefulSets } from "../../ipam/leaks/free-kept.ts";
+import { type FreeKeptMeans, freeKept, readOwners } from "../../ipam/leaks/free-kept.ts";
 import type { LookTime } from "../../ipam/leaks/unused-since.ts";
 import {
   describeKept,
   EndedKeeping,
   isWaitingAllocation,
   type KeptAllocation,
+  type KnownOwners,
   keptIn,
   type OwnerView,
 } from "../../ipam/leaks/waiting-addresses.ts";
-import { lacksPermission } from "../../kube/require-ok.ts";
 import type { PodRecord } from "../../model/pod-record.ts";
-import { statefulSetKey } from "../../model/stateful-set.ts";
 import type { Facts } from "../facts.ts";
 import { Removals, type RemovalsMeans } from "../removals.ts";
 
-export interface KeptMeans extends Omit<FreeKeptMeans, "statefulSets">, RemovalsMeans {
-  readonly statefulSets: LiveStatefulSets;
+export interface KeptMeans extends FreeKeptMeans, RemovalsMeans {
   /** Unless another writes by now. */
   readonly each: (work: () => Promise<void>) => Promise<void>;
   readonly info: (message: string) => void;
@@ -43,7 +40,7 @@ export class KeptAddresses {
   private readonly ended = new EndedKeeping();
   private readonly removals: Removals;
   private count = 0;
-  private hasWarned = false;
+  private readonly warned = new Set<string>();
 
   constructor(private readonly means: KeptMeans) {
     this.removals = new Removals("addresses that wait for a pod", means);
@@ -62,10 +59,10 @@ export class KeptAddresses {
   async look({ blocks, view }: ClusterRecords, time: LookTime, facts: Facts): Promise<void> {
     const kept = blocks.flatMap(keptIn);
     const waiting = kept.filter(isWaitingAllocation);
-    const statefulSet = await this.statefulSetsOf(waiting);
+    const owners = await this.ownersOf(waiting);
     const over = this.ended.look(
       waiting,
-      { podAt: view.podAt, podsOfMachine: byMachine(facts), statefulSet },
+      { podAt: view.podAt, podsOfMachine: byMachine(facts), ...owners },
       { ...time, date: this.means.now() },
     );
     const identities = over.map(({ allocation }) => identityOf(allocation));
@@ -80,22 +77,15 @@ export class KeptAddresses {
     }
   }
 
-  /** Without the permission nothing is known of them, and keepFor decides. */
-  private async statefulSetsOf(waiting: readonly KeptAllocation[]): Promise<OwnerView["statefulSet"]> {
-    try {
-      const found = await readStatefulSets(waiting, this.means.statefulSets);
-      return (name) => found.get(statefulSetKey(name)) ?? "absent";
-    } catch (failure) {
-      if (!lacksPermission(failure)) throw failure;
-      this.warnOnce(failure);
-      return () => "unknown";
+  /** Without the permission nothing is known of them, and keepFor decides: logged once for each. */
+  private async ownersOf(waiting: readonly KeptAllocation[]): Promise<KnownOwners> {
+    const { known, refusals } = await readOwners(waiting, this.means.owners);
+    for (const { details, message } of refusals.filter((each) => !this.warned.has(each.details))) {
+      this.warned.add(details);
+      const consequence =
+        "addresses kept for pods whose owners cannot be read are freed only when their keepFor is over";
+      this.means.log(`leaks: ${consequence}: ${message}; ${details}`, "WARNING");
     }
-  }
-
-  private warnOnce({ message, details }: PluginError): void {
-    if (this.hasWarned) return;
-    this.hasWarned = true;
-    const consequence = "addresses kept for pods of StatefulSets are freed only when their keepFor is over";
-    this.means.log(`leaks: ${consequence}: ${message}; ${details}`, "WARNING");
+    return known;
   }
 }

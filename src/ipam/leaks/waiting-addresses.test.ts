@@ -5,14 +5,22 @@ import { proofSize } from "../../../test/support/proof-size.ts";
 import { keptOf } from "../../model/kept-address.ts";
 import { podRecordOf } from "../../model/pod-record.ts";
 import type { StatefulSetSize } from "../../model/stateful-set.ts";
-import { EndedKeeping, judgeWaiting, type KeptAllocation, type KnownStatefulSet } from "./waiting-addresses.ts";
+import {
+  EndedKeeping,
+  judgeWaiting,
+  type KeptAllocation,
+  type KnownStatefulSet,
+  type OwnerView,
+} from "./waiting-addresses.ts";
 
 const SINCE = Date.parse("2026-01-02T03:04:05Z");
 const MINUTE = 60_000;
 const GRACE = 15 * MINUTE;
 
-function waiting(more: Readonly<Record<string, string>> = {}): KeptAllocation {
-  const secondary = { pod: "db-3", namespace: "shop", kept: "3600", owner: "StatefulSet/db", ...more };
+type Secondary = Readonly<Record<string, string | undefined>>;
+
+function waiting(more: Secondary = {}): KeptAllocation {
+  const secondary = { pod: "db-3", namespace: "shop", kept: "3600", owner: "StatefulSet/db", lastNode: "n1", ...more };
   const kept = keptOf({ handleId: "keep-1", secondary: { timestamp: new Date(SINCE).toISOString(), ...secondary } });
   if (kept === undefined) throw new Error("it is not kept");
   return { address: address("10.0.0.5"), handle: "keep-1", sequenceNumber: 1n, kept };
@@ -32,11 +40,13 @@ function podOf(state: PodState) {
   });
 }
 
-const viewOf = (statefulSet: KnownStatefulSet, pod: PodState = "none") => ({
+const viewOf = (statefulSet: KnownStatefulSet, pod: PodState = "none"): OwnerView => ({
   podAt: (key: string) => (key.endsWith("/shop/db-3") ? podOf(pod) : undefined),
   podsOfMachine: ({ name }: { readonly name: string }) =>
     (name === "desktop" ? [podOf("finished"), podOf(pod)] : []).flatMap((each) => each ?? []),
   statefulSet: () => statefulSet,
+  machine: () => "exists",
+  namespace: () => "exists",
 });
 
 const minutes = (count: number) => new Date(SINCE + count * MINUTE);
@@ -59,22 +69,69 @@ describe("an address that waits is", () => {
     ["owner is gone", waiting(), { start: 4, replicas: 5 }, "none", 1],
     ["owner is gone", waiting(), { start: 0, replicas: 0 }, "none", 1],
     // Names that its controller does not give.
-    ["wanted", waiting({ pod: "db-03" }), { start: 0, replicas: 0 }, "none", 1],
-    ["wanted", waiting({ pod: "other-3" }), { start: 0, replicas: 0 }, "none", 1],
-    ["wanted", waiting({ owner: "StatefulSet.apps.example.org/db" }), "absent", "none", 1],
+    ["without owner", waiting({ pod: "db-03" }), { start: 0, replicas: 0 }, "none", 1],
+    ["without owner", waiting({ pod: "other-3" }), { start: 0, replicas: 0 }, "none", 1],
+    ["without owner", waiting({ owner: "StatefulSet.apps.example.org/db" }), "absent", "none", 1],
+    ["without owner", waiting({ owner: "Workflow/build" }), "unknown", "none", 1],
+    ["wanted", waiting({ owner: "Workflow/build" }), "unknown", "starting", 1],
+    ["keepFor is over", waiting({ owner: "Workflow/build" }), "unknown", "none", 60],
     ["wanted", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 1],
     ["keepFor is over", waiting({ owner: "VirtualMachineInstance/db" }), "absent", "none", 60],
     // Its pod has another name each time.
     ["wanted", waiting({ owner: "VirtualMachineInstance/desktop", pod: "launcher-a" }), "absent", "starting", 600],
     ["keepFor is over", waiting({ owner: "VirtualMachineInstance/desktop" }), "absent", "running", 60],
     ["keepFor is over", waiting({ owner: "VirtualMachineInstance/desktop" }), "absent", "finished", 60],
+    // Nobody has used it: an administrator has reserved it.
+    ["wanted", waiting({ owner: "", lastNode: undefined }), "unknown", "none", 1],
     ["wanted", waiting({ timestamp: "?" }), five, "none", 6000],
   ])("%s: %#", (kind, allocation, set, pod, after) => {
     expect(judgeWaiting(allocation, viewOf(set, pod), minutes(after)).kind).toBe(kind as never);
   });
 });
 
+test("is not wanted if its virtual machine or its namespace does not exist, in whatever time", () => {
+  const owned = (owner: string, lastNode?: string) => waiting({ owner, kept: "0", lastNode });
+  const kindOf = (allocation: KeptAllocation, view: Partial<OwnerView>, pod: PodState = "none") =>
+    judgeWaiting(allocation, { ...viewOf("unknown", pod), ...view }, minutes(1e6)).kind;
+  const machine = owned("VirtualMachineInstance/desktop", "n1");
+  const without: Partial<OwnerView> = { machine: () => "absent" };
+  const nowhere: Partial<OwnerView> = { namespace: () => "absent" };
+
+  expect([kindOf(machine, without), kindOf(machine, nowhere)]).toEqual(["owner is gone", "owner is gone"]);
+  expect([kindOf(machine, {}), kindOf(machine, { machine: () => "unknown" })]).toEqual(["wanted", "wanted"]);
+  expect(kindOf(machine, without, "starting")).toBe("wanted");
+  expect(kindOf(owned("Workflow/build", "n1"), nowhere)).toBe("owner is gone");
+  // Reserved for a namespace that does not exist yet.
+  expect(kindOf(owned("", undefined), nowhere)).toBe("wanted");
+});
+
 describe("EndedKeeping", () => {
+  test("lets 64 of a namespace wait that have no owner, and ends those that have waited the longest", () => {
+    const many = (namespace: string, count: number, more: Secondary = {}) =>
+      Array.from({ length: count }, (_, index) =>
+        waiting({
+          ...{ namespace, pod: `p-${index}`, owner: "", kept: "0" },
+          ...{ timestamp: new Date(SINCE + ((index * 11) % count) * 1000).toISOString(), ...more },
+        }),
+      );
+    const all = [
+      ...many("red", 70),
+      ...many("blue", 64),
+      ...many("sets", 70, { owner: "StatefulSet/p" }),
+      ...many("reserved", 70, { lastNode: undefined }),
+    ];
+    const ended = (graceMilliseconds: number, set: KnownStatefulSet) =>
+      new EndedKeeping()
+        .look(all, viewOf(set), { now: 0, graceMilliseconds, date: minutes(10) })
+        .map(({ allocation: { kept }, verdict }) => [kept.namespace, kept.since?.getTime(), verdict.kind]);
+    const oldest = (namespace: string) =>
+      [0, 1, 2, 3, 4, 5].map((each) => [namespace, SINCE + each * 1000, "too many"]);
+
+    expect(ended(GRACE, "absent")).toEqual(oldest("red"));
+    expect(ended(0, { start: 0, replicas: 100 })).toEqual(oldest("red"));
+    expect(ended(0, "absent")).toEqual([...oldest("red"), ...oldest("sets")]);
+  });
+
   const look = (ended: EndedKeeping, minute: number, set: KnownStatefulSet, graceMilliseconds = GRACE) =>
     ended.look([waiting()], viewOf(set), {
       ...{ now: minute * MINUTE, graceMilliseconds },

@@ -4,16 +4,18 @@
  *   it has waited longer than its keepFor      unless the pod, or any of the virtual machine, exists and has no addresses yet.
  *                                              The clock of a node said since when; so it must have been seen to wait for
  *                                              as long, or for the grace period
- *   its StatefulSet does not exist, or is      once that was so at every look of the grace period, unless the pod exists:
- *   too small for the pod's ordinal            a StatefulSet of the same name may be created again
+ *   its StatefulSet, its virtual machine or    once that was so at every look of the grace period, unless the pod exists:
+ *   its namespace does not exist, or its       an owner of the same name may be created again
+ *   StatefulSet is too small for its ordinal
+ *   64 of its namespace wait that have no      at once: the one that has waited the longest. Whoever may create pods could
+ *   owner of these kinds                       keep all addresses of a pool, under ever new names
  *
- * What is not known (a StatefulSet that cannot be read, a name without an ordinal, another kind of owner) keeps an address
- * until its keepFor is over. Pure, but for what it remembers between two looks.
+ * What cannot be read keeps an address until its keepFor is over, and what an administrator has reserved is not counted.
+ * Pure, but for what it remembers between two looks.
  */
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { endOfKeeping, type KeptAddress, keptOf, VIRTUAL_MACHINE } from "../../model/kept-address.ts";
-import type { ResourceName } from "../../model/keys.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
 import {
   hasOrdinal,
@@ -34,21 +36,37 @@ export interface KeptAllocation {
   readonly kept: KeptAddress;
 }
 
-/** What is said about a StatefulSet: its size, or that it does not exist, or that nobody knows. */
-export type KnownStatefulSet = StatefulSetSize | "absent" | "unknown";
+/** What is said about an owner: what it is, or that it does not exist, or that nobody knows. */
+export type Known<Owner> = Owner | "absent" | "unknown";
+export type KnownStatefulSet = Known<StatefulSetSize>;
 
-export interface OwnerView {
+export interface KnownOwners {
+  readonly statefulSet: (name: OwnerName) => KnownStatefulSet;
+  readonly machine: (name: OwnerName) => Known<"exists">;
+  readonly namespace: (name: OwnerName) => Known<"exists">;
+}
+
+/** Of a namespace: in the namespace "". */
+export type OwnerName = StatefulSetName;
+
+export const UNKNOWN_OWNERS: KnownOwners = {
+  statefulSet: () => "unknown",
+  machine: () => "unknown",
+  namespace: () => "unknown",
+};
+
+export interface OwnerView extends KnownOwners {
   /** By `podRecordKey()`. */
   readonly podAt: (key: string) => PodRecord | undefined;
   /** Each has a name of its own. */
-  readonly podsOfMachine: (name: ResourceName) => readonly PodRecord[];
-  readonly statefulSet: (name: StatefulSetName) => KnownStatefulSet;
+  readonly podsOfMachine: (name: OwnerName) => readonly PodRecord[];
 }
 
-export type WaitingVerdict = { readonly kind: "wanted" } | OverVerdict;
+/** "without owner": nothing is known that would create its pod again. */
+export type WaitingVerdict = { readonly kind: "wanted" | "without owner" } | OverVerdict;
 
 interface OverVerdict {
-  readonly kind: "keepFor is over" | "owner is gone";
+  readonly kind: "keepFor is over" | "owner is gone" | "too many";
   readonly reason: string;
 }
 
@@ -72,15 +90,24 @@ export function isWaitingAllocation({ kept: { user } }: KeptAllocation): boolean
 }
 
 /** The StatefulSet that makes the pod; `undefined` if something else does, or nothing. */
-export function statefulSetOfKept({ owner, namespace, pod }: KeptAddress): StatefulSetName | undefined {
-  const name = owner?.startsWith(`${STATEFUL_SET}/`) ? owner.slice(STATEFUL_SET.length + 1) : "";
-  return name === "" || namespace === undefined || pod === undefined ? undefined : { namespace, name };
+export function statefulSetOfKept(kept: KeptAddress): OwnerName | undefined {
+  return ownerOfKind(STATEFUL_SET, kept);
 }
 
-/** The virtual machine whose pods get the address; `undefined` if it is kept for another owner. */
-export function machineOfKept({ owner, namespace }: KeptAddress): ResourceName | undefined {
-  const name = owner?.startsWith(`${VIRTUAL_MACHINE}/`) ? owner.slice(VIRTUAL_MACHINE.length + 1) : "";
-  return name === "" || namespace === undefined ? undefined : { namespace, name };
+/** The virtual machine of the pod. */
+export function machineOfKept(kept: KeptAddress): OwnerName | undefined {
+  return ownerOfKind(VIRTUAL_MACHINE, kept);
+}
+
+/** What is reserved may be for one that does not exist yet: no node has used it. */
+export function namespaceOfKept({ namespace, pod, lastNode }: KeptAddress): OwnerName | undefined {
+  const isUsed = pod !== undefined && lastNode !== undefined;
+  return isUsed && namespace !== undefined ? { namespace: "", name: namespace } : undefined;
+}
+
+function ownerOfKind(kind: string, { owner, namespace, pod }: KeptAddress): OwnerName | undefined {
+  const name = owner?.startsWith(`${kind}/`) ? owner.slice(kind.length + 1) : "";
+  return name === "" || namespace === undefined || pod === undefined ? undefined : { namespace, name };
 }
 
 export function judgeWaiting({ kept }: KeptAllocation, view: OwnerView, now: Date): WaitingVerdict {
@@ -90,10 +117,13 @@ export function judgeWaiting({ kept }: KeptAllocation, view: OwnerView, now: Dat
   if (end !== undefined && end <= now && !isComing) {
     return { kind: "keepFor is over", reason: `it has waited since ${kept.since?.toISOString()}` };
   }
+  if (pods.length > 0) return { kind: "wanted" };
+  const why = whyGone(kept, view);
+  if (why !== undefined) return { kind: "owner is gone", reason: why };
   const set = statefulSetOfKept(kept);
-  if (set === undefined || pods.length > 0) return { kind: "wanted" };
-  const why = whyGone(set, kept.pod ?? "", view.statefulSet(set));
-  return why === undefined ? { kind: "wanted" } : { kind: "owner is gone", reason: why };
+  const hasOwner =
+    machineOfKept(kept) ?? (set && ordinalOfPod(set.name, kept.pod ?? "") !== undefined ? set : undefined);
+  return { kind: hasOwner === undefined && namespaceOfKept(kept) !== undefined ? "without owner" : "wanted" };
 }
 
 function podsFor(kept: KeptAddress, { podAt, podsOfMachine }: OwnerView): readonly PodRecord[] {
@@ -104,13 +134,35 @@ function podsFor(kept: KeptAddress, { podAt, podsOfMachine }: OwnerView): readon
   return pod === undefined ? [] : [pod];
 }
 
-function whyGone(set: StatefulSetName, pod: string, known: KnownStatefulSet): string | undefined {
+function whyGone(kept: KeptAddress, view: OwnerView): string | undefined {
+  const [namespace, machine, set] = [namespaceOfKept(kept), machineOfKept(kept), statefulSetOfKept(kept)];
+  if (namespace !== undefined && view.namespace(namespace) === "absent")
+    return `namespace ${namespace.name} does not exist`;
+  if (machine !== undefined && view.machine(machine) === "absent")
+    return `${VIRTUAL_MACHINE} ${statefulSetKey(machine)} does not exist, and no VirtualMachine of its name`;
+  const known = set === undefined ? "unknown" : view.statefulSet(set);
+  if (set === undefined || known === "unknown") return undefined;
   const title = `${STATEFUL_SET} ${statefulSetKey(set)}`;
-  if (known === "unknown") return undefined;
   if (known === "absent") return `${title} does not exist`;
-  const ordinal = ordinalOfPod(set.name, pod);
+  const ordinal = ordinalOfPod(set.name, kept.pod ?? "");
   if (ordinal === undefined || hasOrdinal(known, ordinal)) return undefined;
   return `${title} has ${known.replicas} replicas from ordinal ${known.start}`;
+}
+
+/** Of a namespace. */
+const MOST_WITHOUT_OWNER = 64;
+
+/** Those that have waited the longest. */
+function tooMany(unowned: readonly KeptAllocation[]): readonly EndedAddress[] {
+  const namespaces = Map.groupBy(unowned, ({ kept }) => kept.namespace ?? "");
+  return [...namespaces].flatMap(([namespace, all]) => {
+    const reason = `${all.length} addresses wait for pods of namespace ${namespace} without a StatefulSet or a virtual machine, at most ${MOST_WITHOUT_OWNER} may, and it has waited the longest`;
+    const since = ({ kept }: KeptAllocation) => kept.since?.getTime() ?? 0;
+    const oldest = all.toSorted((one, other) => since(one) - since(other));
+    return oldest
+      .slice(0, Math.max(0, all.length - MOST_WITHOUT_OWNER))
+      .map((allocation) => ({ allocation, verdict: { kind: "too many", reason } as const }));
+  });
 }
 
 export class EndedKeeping {
@@ -128,11 +180,14 @@ export class EndedKeeping {
     const seen = this.seen.look(waiting.map(identityOf), times);
     const isSeenLong = ({ kept }: KeptAllocation, index: number) =>
       (seen[index] ?? 0) >= Math.min(graceMilliseconds, kept.keepForSeconds * 1000);
-    const found = waiting.flatMap((allocation, index): EndedAddress[] => {
-      const verdict = judgeWaiting(allocation, view, date);
+    const judged = waiting.map((allocation) => ({ allocation, verdict: judgeWaiting(allocation, view, date) }));
+    const found = judged.flatMap(({ allocation, verdict }, index): EndedAddress[] => {
       if (verdict.kind === "keepFor is over" && !isSeenLong(allocation, index)) return [];
-      return verdict.kind === "wanted" ? [] : [{ allocation, verdict }];
+      return "reason" in verdict ? [{ allocation, verdict }] : [];
     });
+    const isUnowned = ({ kind }: WaitingVerdict) =>
+      kind === "without owner" || (kind === "owner is gone" && graceMilliseconds === 0);
+    const unowned = judged.filter(({ verdict }) => isUnowned(verdict)).map(({ allocation }) => allocation);
     const gone = found.filter(({ verdict }) => verdict.kind === "owner is gone");
     const ages = this.since.look(
       gone.map(({ allocation }) => identityOf(allocation)),
@@ -140,7 +195,7 @@ export class EndedKeeping {
     );
     const isLong = (index: number) => graceMilliseconds > 0 && (ages[index] ?? 0) >= graceMilliseconds;
     const young = new Set(gone.filter((_, index) => !isLong(index)));
-    return found.filter((each) => !young.has(each));
+    return [...found.filter((each) => !young.has(each)), ...tooMany(unowned)];
   }
 }
 

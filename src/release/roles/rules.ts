@@ -106,16 +106,15 @@ const RECORD_NODE: readonly Rule[] = [
 /** Before a leaked address or a node is given up, pod and node are asked for again. */
 const FOLLOW_CLUSTER: Rule = { apiGroups: [CORE], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] };
 
-/** Whether the owner of addresses that wait for a pod still exists, and how many pods it has. */
-const READ_OWNERS: Rule = { apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["get", "list"] };
-
-/** Its UID tells whether the datastore belongs to this cluster. With etcd all namespaces are read. */
-const IDENTIFY_CLUSTER: Rule = {
-  apiGroups: [CORE],
-  resources: ["namespaces"],
-  verbs: ["get"],
-  resourceNames: ["kube-system"],
-};
+/**
+ * Whether the owner of addresses that wait for a pod still exists, and how many pods it has. The UID of the namespace
+ * kube-system tells whether the datastore belongs to this cluster.
+ */
+const READ_OWNERS: readonly Rule[] = [
+  { apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["get", "list"] },
+  { apiGroups: ["kubevirt.io"], resources: ["virtualmachines", "virtualmachineinstances"], verbs: ["get", "list"] },
+  { apiGroups: [CORE], resources: ["namespaces"], verbs: ["get", "list"] },
+];
 
 /** Copied with etcd; their statuses are written with any datastore. */
 const FOLLOW_CLUSTER_POLICIES: readonly Rule[] = [
@@ -234,8 +233,8 @@ export function hostAgentNamespaceRules(): readonly Rule[] {
 
 export function controllersRules(datastore: RuleDatastore): readonly Rule[] {
   return datastore === "etcd"
-    ? [FOLLOW_CLUSTER, READ_OWNERS, ...FOLLOW_CLUSTER_POLICIES, ...FOLLOW_COPIED]
-    : [FOLLOW_CLUSTER, READ_OWNERS, ...FOLLOW_CLUSTER_POLICIES, IDENTIFY_CLUSTER, ...KEEP_RECORDS];
+    ? [FOLLOW_CLUSTER, ...READ_OWNERS, ...FOLLOW_CLUSTER_POLICIES, ...FOLLOW_COPIED]
+    : [FOLLOW_CLUSTER, ...READ_OWNERS, ...FOLLOW_CLUSTER_POLICIES, ...KEEP_RECORDS];
 }
 
 /** Who asks for flows, what the caller may list, and to which node an agent's token is bound. */
