@@ -71,7 +71,7 @@ export function findLeaks(allocations: readonly NodeAllocation[], { links, now }
 /**
  * Containers that the host shows no sign of, and that it cannot judge alone: they were assigned before this machine
  * registered the node (`earlier`), by a release that did not record when, or for another plugin, which has no link of
- * ours. By handle; what the orchestrator says about their pods decides.
+ * ours. By container; what the orchestrator says about their pods decides.
  */
 export function findUnseen(
   allocations: readonly NodeAllocation[],
@@ -84,8 +84,9 @@ export function findUnseen(
     if (assignedAt !== undefined && now.getTime() - assignedAt.getTime() <= GRACE_MILLISECONDS) return false;
     return ifname === undefined || assignedAt === undefined || earlier.has(allocation);
   };
-  const handles = Map.groupBy(allocations, ({ handle }) => handle);
-  return Array.from(handles.values()).filter((held) => held.every(isUnseen));
+  // Under the handle of what is kept for a pod, another container of it may run.
+  const containers = Map.groupBy(allocations, ({ handle, containerId }) => `${handle} ${containerId}`);
+  return Array.from(containers.values()).filter((held) => held.every(isUnseen));
 }
 
 function isOnHost({ address, network, containerId, ifname }: NodeAllocation, links: HostLinks): boolean {
