@@ -1,10 +1,12 @@
 /**
  * Two real nodes that run the previous build of this product are upgraded by `vendorctl upgrade`, while pods ping each other
  * across the nodes and beside a policy: no packet between pods that are not restarted is lost, no denied packet gets through.
+ * A pod that keeps its addresses and is deleted before has them again afterwards.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { annotationKey } from "../../src/plugin/annotations.ts";
 import { VERSION } from "../../src/version.ts";
 import { type InstalledCluster, installedCluster } from "../install/installed-tests.ts";
 import { addressesIn, untilReachEachOther } from "../kube/across-nodes-tests.ts";
@@ -72,6 +74,7 @@ const WAYS: readonly Way[] = [
 describe.each(WAYS)("an upgrade of two nodes under traffic, on $title", ({ install, namespace, options }) => {
   let previous: OtherRelease;
   let cluster: InstalledCluster;
+  let kept: readonly string[];
   beforeAll(async () => {
     if (problem !== undefined) return;
     previous = buildRelease(PREVIOUS);
@@ -116,8 +119,22 @@ describe.each(WAYS)("an upgrade of two nodes under traffic, on $title", ({ insta
     await server.apply(policyManifest("b", [{ from: [{ podSelector: { matchLabels: { app: "a" } } }] }]));
     for (const from of ["c", "d"]) await untilConnects(pods, { from, to: await addressesIn(pods, "b") }, "closed");
     await untilConnects(pods, { from: "a", to: await addressesIn(pods, "b") }, "open");
+    kept = await createKept("node-1");
+    expect(kept).toHaveLength(2);
+    await pods.remove("kept");
     expect(await agentImages()).toEqual([`v${PREVIOUS}`, `v${PREVIOUS}`]);
   });
+
+  /** Its addresses. */
+  const createKept = async (nodeName: string) => {
+    const { pods } = cluster;
+    await pods.create({
+      ...{ name: "kept", labels: { app: "kept" }, spec: { nodeName } },
+      annotations: { [annotationKey("keepAddresses")]: "true" },
+    });
+    await pods.ready("kept");
+    return addressesIn(pods, "kept");
+  };
 
   /** Fails if a packet between pods that policy allows is lost meanwhile, or if one that it denies gets through. */
   const underTraffic = async (what: string, work: () => Promise<void>) => {
@@ -172,6 +189,8 @@ describe.each(WAYS)("an upgrade of two nodes under traffic, on $title", ({ insta
     await pods.ready("new");
     expect((await addressesIn(pods, "new")).filter((address) => used.includes(address))).toEqual([]);
     await untilReachEachOther(pods, "a", "new");
+    expect(await createKept("node-2")).toEqual(kept);
+    await untilReachEachOther(pods, "a", "kept");
     await untilConnects(pods, { from: "new", to: await addressesIn(pods, "b") }, "closed");
     expect(await upgrade("apply")).toContain("upgrade is complete");
   });
