@@ -368,8 +368,10 @@ describe("the controllers on the orchestrator's API", () => {
       ROLE,
       asked.filter((request) => !isForbidden(request)),
     );
-    // Needed after a lost response, for an object that was seen long ago, and for a handle whose count a crash left too high.
-    const rare = ["get kubecontrollersconfigurations", "get hostendpoints", "list ipamhandles", "update ipamhandles"];
+    // Needed after a lost response, for an object that was seen long ago, for a handle whose count a crash left too high,
+    // and for a surplus block whose addresses rest.
+    const ofHandles = ["list ipamhandles", "update ipamhandles"];
+    const rare = ["get kubecontrollersconfigurations", "get hostendpoints", ...ofHandles, "create blockaffinities"];
     // The API has no definition of this kind: cluster-network-policy.test.ts.
     const ofClusterPolicies = ["get clusternetworkpolicies", "patch clusternetworkpolicies/status"];
     // Only if addresses wait for more than 20 of them.

@@ -145,6 +145,8 @@ const KEEP_RECORDS: readonly Rule[] = [
     resources: ["ipamblocks", "blockaffinities"],
     verbs: ["get", "list", "watch", "update", "delete"],
   },
+  // A block that is given back while its addresses rest counts as borrowed by its node.
+  { apiGroups: [PRODUCT_API.group], resources: ["blockaffinities"], verbs: ["create"] },
   { apiGroups: [PRODUCT_API.group], resources: ["ipamhandles"], verbs: ["get", "list", "update", "delete"] },
   // Whether the datastore is locked, and to which cluster it belongs.
   { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["get", "update"] },
