@@ -103,17 +103,21 @@ for (const { kind, test } of STORES) {
       await del(second);
     });
 
-    test("after a lost DEL and a reboot the same host gives them to the next container at once", async () => {
-      const [first, second] = [await site.makePod({ args: DB }), await site.makePod({ args: DB })];
-      await becomeOwn();
-      const own = await add(first);
-      await lose(first);
-      await bootNow(site.host);
+    for (const args of [DB, WEB]) {
+      test(`after a lost DEL and a reboot the same host gives them to the next container at once (${args})`, async () => {
+        const [first, second] = [await site.makePod({ args }), await site.makePod({ args })];
+        await becomeOwn();
+        const own = await add(first);
+        await lose(first);
+        await bootNow(site.host);
 
-      expect(await add(second)).toEqual(own);
-      expect((await kept()).map(({ user }) => user?.containerId)).toEqual([second.containerId, second.containerId]);
-      await del(second);
-    });
+        expect(await add(second)).toEqual(own);
+        expect((await kept()).map(({ user }) => user?.containerId)).toEqual([second.containerId, second.containerId]);
+        // The endpoint of a container without a pod has its ID in its name.
+        expect(JSON.stringify([...(await site.store.list())])).not.toContain(first.containerId);
+        await del(second);
+      });
+    }
 
     test("a failed ADD frees what is new, and lets what waited wait", async () => {
       const [first, second] = [await site.makePod({ args: DB }), await site.makePod({ args: DB })];
