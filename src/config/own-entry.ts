@@ -4,6 +4,11 @@ import { identity } from "../identity.ts";
 
 const DELEGATE = "delegate";
 
+/** Of a network config list; a single plugin is a list of one. */
+export function entriesOf(network: JsonObject): readonly unknown[] {
+  return Array.isArray(network["plugins"]) ? network["plugins"] : [network];
+}
+
 function isOwnEntry(entry: unknown): entry is JsonObject {
   return isJsonObject(entry) && entry["type"] === identity.product;
 }

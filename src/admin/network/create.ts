@@ -37,6 +37,7 @@ export async function run(context: Means, given: Given): Promise<ExitCode> {
   if (same !== undefined) throw exists(wanted.name, same.file);
   const file = `${networkConfigDirectory(context)}/${FILE_NUMBER}-${wanted.name}.conflist`;
   const installed = networks.find(({ entry }) => entry !== undefined)?.list;
+  // Decoded as the plugin will: what it would refuse is refused before anything is written.
   const first = planNetwork({ ...wanted, pools: [] }, installed);
 
   const network = networkOf({ file, name: wanted.name, list: first.list });

@@ -2,21 +2,19 @@
  * Deletes a network of containers: the pools and the profile that were made for it, then its network list. The list goes last,
  * so that a deletion that stopped midway is finished by the next.
  */
-import { basename } from "node:path";
 import { listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
-import { containerOf } from "../../model/container-labels.ts";
 import { quoted } from "../../quote.ts";
 import { deleteOne } from "../delete/delete.ts";
-import { readContainerEndpoints } from "../kinds/container-labels.ts";
-import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import type { AdminKind } from "../kinds/kind.ts";
+import { POOL_ROW } from "../kinds/pool.ts";
+import { PROFILE_ROW } from "../kinds/profile.ts";
 import { EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
 import type { Clock, DatastoreAccess } from "../main/context.ts";
 import { referenceText } from "../resources/reference.ts";
 import { findAll } from "../resources/stored.ts";
-import { type HostNetwork, readHostNetworks, withDatastoreOf } from "./host-networks.ts";
+import { containersIn, type HostNetwork, networkNamed, readHostNetworks, withDatastoreOf } from "./host-networks.ts";
 import { OF_NETWORK_LABEL } from "./plan-network.ts";
 
 const SHOWN_CONTAINERS = 10;
@@ -33,21 +31,6 @@ export async function run(context: DatastoreAccess & Clock, given: Given): Promi
     context.stdout([...lines, `network ${network.name} deleted`, ""].join("\n"));
   }
   return EXIT_OK;
-}
-
-export function networkNamed(name: string, networks: readonly HostNetwork[]): HostNetwork {
-  const own = networks.filter(({ entry }) => entry !== undefined);
-  const found = own.find((each) => each.name === name);
-  if (found !== undefined) return found;
-  const other = networks.find((each) => each.name === name);
-  if (other !== undefined) {
-    const state = `${basename(other.file)} does not run the plugin ${identity.product}`;
-    throw new PluginError("resource-missing", `Cannot use network ${quoted(name)}: ${state}`);
-  }
-  const names = own.map((each) => each.name).join(", ");
-  throw new PluginError("resource-missing", `Cannot find network ${quoted(name)} on this host`, {
-    details: names === "" ? "there is none" : `networks are: ${names}`,
-  });
 }
 
 interface Deleting {
@@ -69,7 +52,7 @@ async function deleteResources(
     );
   }
   const lines: string[] = [];
-  for (const kind of ADMIN_KINDS.filter((each) => MADE_FOR_NETWORKS.has(each.kind))) {
+  for (const kind of MADE_FOR_NETWORKS) {
     const { readable } = await findAll(store, kind);
     const own = readable.filter(({ resource: { metadata } }) => isMadeFor(name, metadata));
     for (const { resource } of own) {
@@ -81,18 +64,8 @@ async function deleteResources(
   return lines;
 }
 
-const MADE_FOR_NETWORKS: ReadonlySet<string> = new Set(["IPPool", "Profile"]);
+const MADE_FOR_NETWORKS: readonly AdminKind[] = [POOL_ROW, PROFILE_ROW];
 
 function isMadeFor(network: string, { labels = {} }: { readonly labels?: Readonly<Record<string, string>> }): boolean {
   return labels[OF_NETWORK_LABEL] === network;
-}
-
-/** Their names, or their IDs if their runtime has told none; with their node, since hosts may share the datastore. */
-export async function containersIn(store: Datastore, network: string): Promise<readonly string[]> {
-  const endpoints = await readContainerEndpoints(store);
-  return endpoints.flatMap((endpoint) => {
-    const of = containerOf(endpoint);
-    if (of?.network !== network) return [];
-    return [of.container ?? endpoint.spec.containerID ?? endpoint.metadata.name];
-  });
 }

@@ -1,13 +1,17 @@
-/** The networks in the directory of this host that container runtimes read. */
+/** The networks in the directory of this host that container runtimes read, and the containers in them. */
+import { basename } from "node:path";
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
 import { configInvalid, decodeNetworkConfig } from "../../config/decode.ts";
 import { isNetworkFileName, networkConfigDirectory } from "../../config/installed-network.ts";
-import { ownEntryOf } from "../../config/own-entry.ts";
+import { entriesOf, ownEntryOf } from "../../config/own-entry.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { containerOf } from "../../model/container-labels.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
+import { readContainerEndpoints } from "../kinds/container-labels.ts";
 import type { Call, Cluster, Files } from "../main/context.ts";
 
 export interface HostNetwork {
@@ -33,8 +37,9 @@ async function readNetwork(file: string, { readFile }: Files): Promise<HostNetwo
 }
 
 export function networkOf({ file, name, list }: Omit<HostNetwork, "entry">): HostNetwork {
-  const entries: readonly unknown[] = Array.isArray(list["plugins"]) ? list["plugins"] : [list];
-  const own = entries.map(ownEntryOf).find((each) => each !== undefined);
+  const own = entriesOf(list)
+    .map(ownEntryOf)
+    .find((each) => each !== undefined);
   const { cniVersion } = list;
   return { file, name, list, ...(own === undefined ? {} : { entry: { ...own, name, cniVersion } }) };
 }
@@ -46,6 +51,21 @@ function parsed(text: string): JsonObject | undefined {
   } catch {
     return undefined;
   }
+}
+
+export function networkNamed(name: string, networks: readonly HostNetwork[]): HostNetwork {
+  const own = networks.filter(({ entry }) => entry !== undefined);
+  const found = own.find((each) => each.name === name);
+  if (found !== undefined) return found;
+  const other = networks.find((each) => each.name === name);
+  if (other !== undefined) {
+    const state = `${basename(other.file)} does not run the plugin ${identity.product}`;
+    throw new PluginError("resource-missing", `Cannot use network ${quoted(name)}: ${state}`);
+  }
+  const names = own.map((each) => each.name).join(", ");
+  throw new PluginError("resource-missing", `Cannot find network ${quoted(name)} on this host`, {
+    details: names === "" ? "there is none" : `networks are: ${names}`,
+  });
 }
 
 /** The datastore that the network's own entry selects, whatever the environment says: its containers use no other. */
@@ -70,4 +90,14 @@ export async function withDatastoreOf<T>(
   } finally {
     await store.close();
   }
+}
+
+/** Their names, or their IDs if their runtime has told none. Of all hosts that share the datastore. */
+export async function containersIn(store: Datastore, network: string): Promise<readonly string[]> {
+  const endpoints = await readContainerEndpoints(store);
+  return endpoints.flatMap((endpoint) => {
+    const of = containerOf(endpoint);
+    if (of?.network !== network) return [];
+    return [of.container ?? endpoint.spec.containerID ?? endpoint.metadata.name];
+  });
 }

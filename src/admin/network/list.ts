@@ -14,8 +14,7 @@ import type { DatastoreAccess } from "../main/context.ts";
 import { findOne } from "../resources/stored.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { formatRows, formatTable } from "../terminal/table.ts";
-import { containersIn, networkNamed } from "./delete.ts";
-import { type HostNetwork, readHostNetworks, withDatastoreOf } from "./host-networks.ts";
+import { containersIn, type HostNetwork, networkNamed, readHostNetworks, withDatastoreOf } from "./host-networks.ts";
 
 interface ShownNetwork {
   readonly name: string;

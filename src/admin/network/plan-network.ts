@@ -10,7 +10,7 @@ import {
   CNI_VERSIONS,
   installedNetworkList,
 } from "../../config/installed-network-list.ts";
-import { ownEntryOf } from "../../config/own-entry.ts";
+import { entriesOf, ownEntryOf } from "../../config/own-entry.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { addressBits, type Family } from "../../ip/address.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
@@ -87,10 +87,6 @@ function poolOf(network: string, subnet: Prefix): JsonObject {
 
 function document(kind: string, name: string, network: string, spec: object): JsonObject {
   return { apiVersion: API_VERSION, kind, metadata: { name, labels: { [OF_NETWORK_LABEL]: network } }, spec };
-}
-
-function entriesOf(list: JsonObject): readonly unknown[] {
-  return Array.isArray(list["plugins"]) ? list["plugins"] : [list];
 }
 
 function entryFor(entry: unknown, wanted: WantedNetwork, made: readonly NamedPool[]): unknown {

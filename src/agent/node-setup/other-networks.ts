@@ -3,7 +3,7 @@
  * of the names. Pure.
  */
 import { isJsonObject } from "../../cni/json.ts";
-import { ownEntryOf } from "../../config/own-entry.ts";
+import { entriesOf, ownEntryOf } from "../../config/own-entry.ts";
 import { identity } from "../../identity.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
@@ -73,6 +73,5 @@ function pluginsIn(text: string): readonly unknown[] {
   } catch {
     return [NOT_JSON];
   }
-  if (!isJsonObject(config)) return [];
-  return Array.isArray(config["plugins"]) ? config["plugins"] : [config];
+  return isJsonObject(config) ? entriesOf(config) : [];
 }
